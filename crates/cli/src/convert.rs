@@ -21,8 +21,8 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Target>,
 
-    /// Folder (ctf1, ctf2) or file (json, csv) to write; must not exist, but a file may be a pipe;
-    /// for json and csv, - is standard output; without it, the last TRACE is OUT
+    /// Folder (ctf1, ctf2) or file (json, csv) to write. It must not exist, but a file may be a pipe, and -
+    /// is standard output. Without this option, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 

@@ -33,10 +33,10 @@ selects its main thread. Other filters are refused, since the path crosses all t
 
 The path is followed backwards from --to. While the task or thread runs, the time is its own. While it is blocked, \
 the path continues with the thread or task that woke it. While it waits for a CPU, the time belongs to the threads \
-that had that CPU; while a task waits for a thread to run it, the path continues with that thread. A wake by an \
-interrupt ends the detour: the wait was for a timer or a device. Each step names a thread or task, what it did, and \
-why that is on the path. Together, the steps cover the whole time from --from to --to (by default, the whole time in \
-which the task or thread is known).
+that had that CPU; while a task waits for a thread to run it, the path continues with that thread. If an interrupt \
+woke it, the time belongs to that interrupt: the wait was for a timer or a device. Each step names a thread or task, \
+what it did, and why that is on the path. Together, the steps cover the whole time from --from to --to (by default, \
+the whole time in which the task or thread is known).
 
 Times are in ms (ns in JSON and CSV); `at` counts from the beginning of the path. This command needs a recording of \
 kernel events, and of the whole machine (--system-wide) to show what other programs did. About 10 bytes for each \

@@ -31,7 +31,7 @@ thread), and the number of threads that wait for a CPU. docs/reference/export.md
 
 FILE is written after everything has been read, since a state is known only once it has ended. Data beyond 64 MiB is \
 kept in a temporary file next to FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. \
-Ctrl-C ends the reading, and what was read is written; a second Ctrl-C leaves out what has not been written yet.")]
+Ctrl-C stops the reading, and what was read is written; a second Ctrl-C also stops the writing.")]
 pub struct Args {
     /// What to write
     #[arg(long, value_enum)]

@@ -50,7 +50,7 @@ pub struct FilterArgs {
     #[arg(long = "task", value_name = "NUMBER|GLOB")]
     tasks: Vec<String>,
 
-    /// Only threads (LWPs) with this number; several with commas
+    /// Only threads (LWPs) with this number; separate several with commas
     #[arg(long = "tid", value_name = "TID", value_delimiter = ',', value_parser = tid)]
     tids: Vec<Tid>,
 

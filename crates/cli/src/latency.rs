@@ -46,7 +46,7 @@ const HOOKED: &str = "a task is then `blocked` during waits that it reports, unt
                       earlier; the rest of its time between polls is unknown";
 
 /// Of periods that a filter tears.
-const LEFT_OUT: &str = "periods are left out, as they begin or end on other CPUs (with $cpu in --match, those of each CPU are apart)";
+const LEFT_OUT: &str = "periods are left out, since only one of their events is on the chosen CPUs (with $cpu in --match, each CPU is paired alone)";
 
 /// The same of an extract, or a condition, where it is not known what is on other CPUs.
 const EXTRACT: &str =

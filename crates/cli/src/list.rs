@@ -112,8 +112,8 @@ one value of each.
 
 CONDITION compares the fields of an event. A comparison with a field that the event lacks is unknown, and so is its \
 negation; only events whose condition is true match.
-  == != < <= > >=          numbers; == and != also texts
-  =~ !~                    texts with patterns: *, ?, [a-z], [!a-z]
+  == != < <= > >=          numbers; == and != also text
+  =~ !~                    text and a pattern: *, ?, [a-z], [!a-z]
   && || ! ( )              and, or, not
   flags & 0x10             a bit is set; (flags & 6) == 2 compares some of them
   state == \"running\"       an enumeration, by label or number

@@ -66,7 +66,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "tracewing", bin_name = "tracewing", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
-    /// When output has colours
+    /// When to use colours
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, display_order = 900)]
     color: style::Color,
 
@@ -74,11 +74,11 @@ struct Cli {
     #[arg(long, global = true, display_order = 901)]
     no_pager: bool,
 
-    /// Read defaults of options from FILE instead of ~/.config/tracewing/config.toml; '' reads none
+    /// Read defaults for options from FILE instead of ~/.config/tracewing/config.toml; '' reads no file
     #[arg(long, global = true, value_name = "FILE", value_parser = config, display_order = 902)]
     config: Option<std::path::PathBuf>,
 
-    /// Ignore the configuration file's default for --OPTION; several with commas
+    /// Ignore the configuration file's default for --OPTION; separate several with commas
     #[arg(long, global = true, value_name = "OPTION", value_delimiter = ',', display_order = 903)]
     no_default: Vec<String>,
 
@@ -110,9 +110,9 @@ enum Command {
     Enable(control::EnableArgs),
     /// Record fewer events of programs in a running recording
     Disable(control::DisableArgs),
-    /// Record no events of programs until `tracewing resume`
+    /// Stop recording events of programs, until `tracewing resume`
     Pause(control::PauseArgs),
-    /// End a pause
+    /// Record events of programs again after `tracewing pause`
     Resume(control::PauseArgs),
     /// Print the event rules of a running recording
     Rules(control::RulesArgs),
@@ -134,10 +134,10 @@ enum Command {
     Threads(threads::Args),
     /// Show the time of each process by system call, and what other threads did for it
     Breakdown(breakdown::Args),
-    /// Show when each thread had a CPU, how long it had waited for it, and what woke it
+    /// Show when each thread had a CPU, how long it had waited for the CPU, and what woke it
     Sched(sched::Args),
     /// Show what each task of an async runtime did in its polls and how long it waited for them, and warn
-    /// about tasks that block, run for long, or are woken for nothing
+    /// about tasks that block their worker, run for a long time, or are woken for nothing
     Tasks(tasks::Args),
     /// Measure the time from one event to another, and show what happened in the worst cases
     Latency(latency::Args),
@@ -155,7 +155,7 @@ enum Command {
     Extract(extract::Args),
     /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or CSV
     Convert(convert::Args),
-    /// Look at a recording in the browser: what each CPU, thread and task did, at any zoom
+    /// Look at a recording in the browser: what each CPU, thread and task did, at any zoom level
     View(view::Args),
     /// Make the index of a recording: what each CPU, thread and task did, for any window of time
     Index(index::Args),
@@ -164,7 +164,7 @@ enum Command {
         after_help = "Example: tracewing completions bash > ~/.local/share/bash-completion/completions/tracewing"
     )]
     Completions {
-        /// The shell
+        /// The shell that reads the script
         shell: clap_complete::Shell,
     },
     /// Print the manual page of tracewing, or of one of its commands

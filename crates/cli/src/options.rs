@@ -31,7 +31,7 @@ impl EventNames {
 /// The option `--process`.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub struct Processes {
-    /// Only processes with this number, or a name that matches GLOB; several with commas
+    /// Only processes with this number, or a name that matches GLOB; separate several with commas
     #[arg(long = "process", value_name = "PID|GLOB", value_delimiter = ',')]
     pub processes: Vec<String>,
 }

@@ -38,7 +38,7 @@ files at the recorded paths, if these have not changed since.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// What each row is about
+    /// What each row describes
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
@@ -47,12 +47,12 @@ pub struct Args {
     #[arg(long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "callees", require_equals = true)]
     tree: Option<Tree>,
 
-    /// Leave out parts of trees with less than PERCENT of the process's samples, and in text also processes
-    /// with less than PERCENT of all samples
+    /// Leave out branches of trees with less than PERCENT of the process's samples, and in text also
+    /// processes with less than PERCENT of all samples
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     least: f64,
 
-    /// Take functions that the compiler has put into their callers as parts of these
+    /// Treat functions that the compiler inlined as parts of their callers
     #[arg(long)]
     no_inline: bool,
 

@@ -16,8 +16,8 @@ use tracewing_units::Pid;
 #[command(after_help = HELP)]
 #[command(group = clap::ArgGroup::new("source").required(true).args(["folder", "core", "pid"]))]
 pub struct Args {
-    /// The folder of a recording's buffers (`tracewing record --buffers-in DIR`): writes what is in them as a
-    /// trace
+    /// The folder with the buffers of a recording (`tracewing record --buffers-in DIR`); their events are
+    /// written as a trace
     #[arg(value_name = "DIR", conflicts_with_all = ["count", "EventNames", "format", "pretty", "TimeZone"])]
     folder: Option<PathBuf>,
 

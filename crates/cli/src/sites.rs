@@ -45,7 +45,7 @@ pub struct Args {
     #[command(flatten)]
     names: EventNames,
 
-    /// Also the USDT probes of libraries that are not named
+    /// Also list the USDT probes of libraries that are not named on the command line
     #[arg(long)]
     all_usdt: bool,
 

@@ -148,7 +148,7 @@ fn of_processes(statistics: &Statistics) -> Vec<Line<'_>> {
 
 fn counts<'s>() -> Vec<Column<Line<'s>>> {
     columns! { line: Line<'s>;
-        number "events" "events" key, "events" => Cell::Count(line.count.events);
+        number "events" "events" key, "number of events" => Cell::Count(line.count.events);
         rate "per second" "per_second" high, "events per second"
             => line.count.per_second(line.duration_ns).map_or(Cell::None, Cell::Rate);
         number "bytes" "bytes" normal, "size of the event records with their headers" => Cell::Count(line.count.bytes);
@@ -157,13 +157,13 @@ fn counts<'s>() -> Vec<Column<Line<'s>>> {
 
 fn losses<'s>() -> Vec<Column<Line<'s>>> {
     columns! { line: Line<'s>;
-        number "lost events" "lost_events" high + alarming, "events that the stream has lost; in text, + if there were more than that"
+        number "lost events" "lost_events" high + alarming, "events that the stream has lost; in text, + means that there were more"
             => line.lost.map_or(Cell::None, |lost| losses::events(&lost));
-        number "lost packets" "lost_packets" normal + alarming, "packets that the stream has lost, whose events are not known"
+        number "lost packets" "lost_packets" normal + alarming, "packets that the stream has lost; how many events they had is unknown"
             => line.lost.map_or(Cell::None, |lost| losses::packets(&lost));
-        number "least lost events" "least_lost_events" extra, "smallest number of lost events that fits the trace"
+        number "least lost events" "least_lost_events" extra, "lower bound of the number of lost events"
             => Cell::count(line.lost.map(|lost| lost.least_events));
-        number "least lost packets" "least_lost_packets" extra, "smallest number of lost packets that fits the trace"
+        number "least lost packets" "least_lost_packets" extra, "lower bound of the number of lost packets"
             => Cell::count(line.lost.map(|lost| lost.least_packets));
     }
 }

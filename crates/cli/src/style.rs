@@ -16,7 +16,7 @@ pub enum Color {
     Auto,
     /// Also in files and pipes
     Always,
-    /// Nowhere
+    /// Not at all
     Never,
 }
 

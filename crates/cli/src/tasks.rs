@@ -44,7 +44,7 @@ and to at least half of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// What each row is about
+    /// What each row describes
     #[arg(long, value_enum, default_value_t)]
     by: By,
 

@@ -23,7 +23,7 @@ use tracewing_analysis::{Cuts, Ran, Threads, ThreadsTable, Window, total};
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// What each row is about
+    /// What each row describes
     #[arg(long, value_enum, default_value_t)]
     by: By,
 

@@ -46,12 +46,12 @@ Examples:
   tracewing top --for 10 --format json         one object per second
 
 The table covers the last --interval and is about half a second late; the line above it says by how much. Before the \
-first table, what was recorded so far is read. The recording is not disturbed: its files are read. Events \
-that it lost during the interval are counted in the table, too.
+first table, top reads what has been recorded so far. It reads the files of the recording, which is not disturbed. \
+Events that were lost during the interval are counted above the table.
 
-Keys: 1 threads, 2 tasks, 3 locks, 4 system calls; left and right choose the column to sort by, up and down scroll, \
-q ends. If standard output is not a terminal, the table is printed over and over, ten rows of it without -n; JSON has \
-all tables.
+Keys: 1 threads, 2 tasks, 3 locks, 4 system calls; left and right choose the column to sort by, up and down scroll, q \
+ends. If standard output is not a terminal, the table is printed after each interval, with ten rows unless -n says \
+otherwise; JSON has all tables.
 
 The columns are those of `tracewing threads`, `tasks`, `locks` and `breakdown`.";
 

@@ -21,8 +21,8 @@ Examples:
   tracewing view my-trace --at 'from=1000000&to=2000000'    the second millisecond
 
 A server on the loopback interface serves the page until Ctrl-C. The address has a token that other users of the \
-machine do not know; without it, they see nothing of the recording. The browser is not started for root, nor over SSH: \
-open the address that is printed.
+machine do not know; without it, they see nothing of the recording. No browser is started if you are root or work \
+over SSH: open the address that is printed.
 
 The first view of a recording makes its index; `tracewing index` makes it ahead of time.")]
 pub struct Args {
@@ -33,11 +33,11 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
 
-    /// Print the address, start no browser
+    /// Print the address without starting a browser
     #[arg(long)]
     no_open: bool,
 
-    /// What is shown first: the part of the page's address after `#`
+    /// The view to show first: the part of a page's address after `#`
     #[arg(long, value_name = "LINK", default_value = "", hide_default_value = true)]
     at: String,
 

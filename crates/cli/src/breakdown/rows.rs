@@ -124,14 +124,14 @@ pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
         text "activity" "activity" key + shrinking, "system call; user: the program's own code; kernel: a kernel thread; unknown: no event shows it"
             => line.place.as_str().into();
         duration "running" "running_ns" key, "time on a CPU, with page faults" => line.own();
-        number "calls" "calls" high, "number of calls; for outside, how often it happened; for threads, how many" => line.calls();
+        number "calls" "calls" high, "number of calls; in section outside, how often it happened; in section threads, number of threads" => line.calls();
         number "events" "events" low, "events of the program" => line.events();
         number "faults" "page_faults" low, "page faults; the kernel does not record their time"
             => line.count(|row| row.faults, |row, known| has_places(row, known) && known.recorded.page_faults);
         duration "ipc" "ipc_ns" high, "time waiting for another thread" => line.time(|row| row.ipc().ns, has_ipc);
         number "waits" "ipc_waits" normal, "how often it waited for another thread"
             => line.count(|row| row.ipc().count, has_ipc);
-        parts "via" "ipc_via" normal, "means by which it waited for another thread: pipe, socket, futex, signal"
+        parts "via" "ipc_via" normal, "how it was connected to the thread that it waited for: pipe, socket, futex, signal"
             => line.ipc_over();
         number "woke" "woke" low, "number of threads woken"
             => line.count(|row| row.woke, has_woke);

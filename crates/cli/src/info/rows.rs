@@ -18,16 +18,16 @@ pub fn stream_columns<'r>() -> Vec<Column<Stream<'r>>> {
         number "class" "class" extra, "number of the stream's class" => Cell::Count(stream.report.class);
         number "id" "id" extra, "number of the stream" => Cell::Count(stream.report.id);
         number "cpu" "cpu" high, "the CPU, if it is the same for all packets" => Cell::count(stream.report.cpu);
-        number "packets" "packets" normal, "packets" => Cell::Count(stream.report.packets);
-        number "events" "events" key, "events" => Cell::Count(stream.report.events);
-        number "bytes" "bytes" normal, "bytes in files" => Cell::Count(stream.report.bytes);
-        number "lost events" "lost_events" high + alarming, "lost events; in text, + if there were more than that"
+        number "packets" "packets" normal, "number of packets" => Cell::Count(stream.report.packets);
+        number "events" "events" key, "number of events" => Cell::Count(stream.report.events);
+        number "bytes" "bytes" normal, "size of its files" => Cell::Count(stream.report.bytes);
+        number "lost events" "lost_events" high + alarming, "lost events; in text, + means that there were more"
             => losses::events(&stream.report.lost);
-        number "lost packets" "lost_packets" normal + alarming, "lost packets, whose events are not known"
+        number "lost packets" "lost_packets" normal + alarming, "lost packets; how many events they had is unknown"
             => losses::packets(&stream.report.lost);
-        number "least lost events" "least_lost_events" extra, "smallest number of lost events that fits the trace"
+        number "least lost events" "least_lost_events" extra, "lower bound of the number of lost events"
             => Cell::Count(stream.report.lost.least_events);
-        number "least lost packets" "least_lost_packets" extra, "smallest number of lost packets that fits the trace"
+        number "least lost packets" "least_lost_packets" extra, "lower bound of the number of lost packets"
             => Cell::Count(stream.report.lost.least_packets);
         duration "duration" "duration_ns" normal, "from the first stamp to the last" => stream.duration();
         clock "begin" "begin_ns" extra, "the first stamp" => stream.time(stream.report.begin_ns);
@@ -86,7 +86,7 @@ pub struct Class<'r> {
 pub fn class_columns<'r>() -> Vec<Column<Class<'r>>> {
     columns! { class: Class<'r>;
         number "stream class" "stream_class" extra, "number of the class of its streams" => Cell::Count(class.report.stream_class);
-        number "id" "id" high, "number of the class in its streams' class" => Cell::Count(class.report.id);
+        number "id" "id" high, "number of the event class within the class of its streams" => Cell::Count(class.report.id);
         text "name" "name" key, "name of the events" => text(&class.report.name);
         number "log level" "log_level" extra, "LTTng's number for the level: 3 error, 4 warn, 6 info, 10 debug, 14 trace"
             => class.report.log_level.map_or(Cell::None, Cell::Number);

@@ -28,11 +28,13 @@ Examples:
       one line for each period
 
 A PATTERN is a shell pattern for names of events; a condition on the event's fields may follow after ` where `, as \
-for --where. --match says what must be equal at begin and end: a field, a context ($tid, $pid, $cpu), $task (the user \
-thread), or A=B if the begin event calls it A and the end event B. Without --match, any begin fits any end. An event \
-that fits both patterns ends one period and begins the next.
+for --where. --match says what must be equal in both events: a field, a context ($tid, $pid, $cpu), $task (the user \
+thread), or A=B if the field has the name A in the begin event and B in the end event. Without --match, any begin \
+event fits any end event. An event that matches both patterns ends one period and begins the next.
 
---by adds figures for each value of the end event: a field, a context, a column such as $process, $tid or $task, or $event, the event's name; the groups with the longest total time come first. With --match …=next_tid or thread=next, a switch belongs to the thread or task that it leads to.
+--by adds figures for each value of the end event: a field, a context, a column such as $process, $tid or $task, or \
+$event, the event's name; the groups with the longest total time come first. With --match …=next_tid or thread=next, \
+a switch belongs to the thread or task that it leads to.
 
 Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. For the longest periods, the recording is \
 read a second time to show what the thread and task of the end event did. If the end event is a switch, that is the \
@@ -47,19 +49,19 @@ them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&super::views())))]
 pub struct Args {
-    /// Events with which a period begins
+    /// Events at which a period begins
     #[arg(long, value_name = "PATTERN")]
     pub begin: EventPattern,
 
-    /// Events with which it ends
+    /// Events at which the period ends
     #[arg(long, value_name = "PATTERN")]
     pub end: EventPattern,
 
-    /// Pair begin and end events in which FIELD has the same value; several with commas
+    /// Pair begin and end events in which FIELD has the same value; separate several fields with commas
     #[arg(long = "match", value_name = "FIELD|A=B", value_delimiter = ',', value_parser = pair)]
     pub matched: Vec<(Variable, Variable)>,
 
-    /// Also print the figures for each value of FIELD in end events; several with commas
+    /// Also print the figures for each value of FIELD in end events; separate several fields with commas
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = variable)]
     pub by: Vec<Variable>,
 
@@ -71,7 +73,7 @@ pub struct Args {
     #[arg(short = 'n', long = "worst", value_name = "N", default_value_t = 3)]
     pub worst: usize,
 
-    /// What to print; several with commas [default: all; as CSV, figures]
+    /// What to print; separate several with commas [default: all; as CSV, figures]
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub show: Vec<Show>,
 

@@ -39,15 +39,15 @@ impl Figures<'_> {
 fn figures<'t>() -> Vec<Column<Figures<'t>>> {
     columns! { line: Figures<'t>;
         number "count" "count" key, "number of periods" => Cell::Count(line.distribution.count);
-        period "min" "min_ns" low, "the shortest" => line.of_some(|of| of.min_ns);
-        period "avg" "avg_ns" high, "their mean" => line.of_some(|of| rounded(of.mean_ns));
+        period "min" "min_ns" low, "the shortest period" => line.of_some(|of| of.min_ns);
+        period "avg" "avg_ns" high, "mean of the periods" => line.of_some(|of| rounded(of.mean_ns));
         period "stdev" "stdev_ns" low, "standard deviation from the mean"
             => line.of_some(|of| rounded(of.deviation_ns));
-        period "p50" "p50_ns" normal, "median: half of them are at most as long" => line.of_some(|of| of.p50_ns);
-        period "p90" "p90_ns" normal, "90 % of them are at most as long" => line.of_some(|of| of.p90_ns);
-        period "p99" "p99_ns" high, "99 % of them are at most as long" => line.of_some(|of| of.p99_ns);
-        period "p99.9" "p999_ns" normal, "99.9 % of them are at most as long" => line.of_some(|of| of.p999_ns);
-        period "max" "max_ns" key, "the longest" => line.of_some(|of| of.max_ns);
+        period "p50" "p50_ns" normal, "median: half of the periods are at most this long" => line.of_some(|of| of.p50_ns);
+        period "p90" "p90_ns" normal, "90 % of the periods are at most this long" => line.of_some(|of| of.p90_ns);
+        period "p99" "p99_ns" high, "99 % of the periods are at most this long" => line.of_some(|of| of.p99_ns);
+        period "p99.9" "p999_ns" normal, "99.9 % of the periods are at most this long" => line.of_some(|of| of.p999_ns);
+        period "max" "max_ns" key, "the longest period" => line.of_some(|of| of.max_ns);
         share "error" "quantile_error" extra, "largest relative error of a quantile"
             => Cell::Share(line.distribution.quantile_error);
     }
@@ -62,7 +62,7 @@ pub fn columns_of_all<'t>() -> Vec<Column<Figures<'t>>> {
             => line.of_all(|all| all.without_key);
         number "losses" "across_losses" extra, "periods in which events were lost, so that they may be wrong"
             => line.of_all(|all| all.across_losses);
-        number "left-out" "across_left_out" extra, "periods that are left out, as they begin or end on CPUs that are not chosen"
+        number "left-out" "across_left_out" extra, "periods that are left out, since they begin or end on CPUs that are not chosen"
             => Cell::count(line.all.and_then(|all| all.across_left_out));
         number "forgotten" "forgotten" extra, "begin events that were dropped to limit memory" => line.of_all(|all| all.forgotten);
     });
@@ -71,7 +71,7 @@ pub fn columns_of_all<'t>() -> Vec<Column<Figures<'t>>> {
 
 pub fn columns_of_groups<'t>() -> Vec<Column<Figures<'t>>> {
     let mut columns = columns! { line: Figures<'t>;
-        list "group" "group" key + shrinking, "what the ends have in common" => line.group.clone();
+        list "group" "group" key + shrinking, "what the end events have in common" => line.group.clone();
     };
     columns.extend(figures());
     columns.extend(columns! { line: Figures<'t>;
@@ -198,7 +198,7 @@ pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
         number "end-process" "end_process" low, "process of the end event" => line.period.end.process.into();
         number "end-thread" "end_tid" low, "thread of the end event" => line.period.end.tid.into();
         number "end-task" "end_task" low, "task of the end event" => line.period.end.user_thread.into();
-        text "key" "key" normal, "what begin and end have in common" => Cell::Text(key(line.period));
+        text "key" "key" normal, "what the begin and end events have in common" => Cell::Text(key(line.period));
     };
     columns.extend(thread_columns());
     columns.extend(task_columns());

@@ -18,9 +18,9 @@ Examples:
 
 Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are recorded only if a thread waits for them, \
 and their hold times are unknown. A futex row is a wait in the kernel that no other event explains, shown by its \
-address; locks of Rust's standard library and of parking_lot are among these. A wait that has not ended when its \
-thread or the recording ends counts up to there, and is neither acquired nor refused. A task that is not instrumented is shown by the place of its request. \
-An unknown time is -, with the reason below the table.
+address; locks of Rust's standard library and of parking_lot are among these. If a wait lasts until its thread or the \
+recording ends, the time until then is included, and the wait is counted neither as acquired nor as refused. A task \
+that is not instrumented is shown by the place of its request. An unknown time is -, with the reason below the table.
 
 A warning names each lock that a task held across an .await for 1 ms or longer while others waited for it.
 
@@ -35,7 +35,7 @@ other at the end of the recording or snapshot.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&super::views()[..3])))]
 pub struct Args {
-    /// What each row is about
+    /// What each row describes
     #[arg(long, value_enum, default_value_t)]
     pub by: By,
 

@@ -41,7 +41,7 @@ pub fn columns() -> Vec<Column<Bin>> {
         bound "from" "from" key, "where the bin begins" => bin.from.clone();
         bound "to" "to" normal, "where it ends" => bin.to.clone();
         number "count" "count" key, "how many are in it" => Cell::Count(bin.count);
-        percent "" "percent" high, "part of all" => bin.percent(bin.count);
+        percent "" "percent" high, "share of all of them" => bin.percent(bin.count);
         percent "up to here" "cumulative_percent" high, "share in this bin and the bins before it" => bin.percent(bin.up_to_here);
         text "" "bar" low + only_text, "a bar as long as the number" => bar(bin.count, bin.most, WIDTH).into();
     }

@@ -186,12 +186,12 @@ fn figures<'r>() -> Vec<Column<Line<'r>>> {
     columns! { line: Line<'r>;
         number "acquired" "acquired" high, "how often the lock was acquired"
             => line.count(line.row.account.acquisitions().filter(|_| line.knows_acquisitions()));
-        number "waited" "waited" high, "waits for it, also those that had not ended"
+        number "waited" "waited" high, "waits for it, including those that had not ended"
             => line.count(line.row.account.waited().filter(|_| line.knows_waits()));
         number "refused" "refused" low, "how often the lock was not acquired: a failed try, or a time-out"
             => line.count(Some(line.row.account.refused).filter(|_| line.knows_refusals()));
         period "wait" "wait_ns" key, "total time waited" => line.total(line.waits());
-        number "unknown-waits" "unknown_waits" extra, "waits of unknown length: a part of waited, and not of wait"
+        number "unknown-waits" "unknown_waits" extra, "waits of unknown length; included in waited, but not in wait"
             => Cell::count_if(line.knows_refusals(), line.row.account.unknown_waits);
         period "wait-avg" "wait_avg_ns" normal, "mean wait" => Cell::period(line.waits().and_then(Sum::mean_ns));
         period "wait-max" "wait_max_ns" normal, "the longest wait" => of_some(line.waits(), |sum| sum.max_ns);

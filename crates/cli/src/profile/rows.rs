@@ -41,8 +41,8 @@ pub fn columns<'f>(by: By) -> Vec<Column<Line<'f>>> {
         number "total" "total_samples" high, "samples in it or in what it called" => Cell::Count(line.row.total);
         percent "total" "total_percent" normal, "share of the process's samples that are in it or in what it called"
             => percent(line.row.total, line.row.of);
-        period "time" "time_ns" high, "time that its own samples stand for" => line.time();
-        number "cycles" "cycles" high, "cycles that its own samples stand for, if the samples count cycles"
+        period "time" "time_ns" high, "time that its own samples represent" => line.time();
+        number "cycles" "cycles" high, "cycles that its own samples represent, if the samples count cycles"
             => Cell::Count(line.row.period);
     };
     columns.extend(match by {
@@ -72,8 +72,8 @@ fn function<'f>() -> Column<Line<'f>> {
         .shrinking()
 }
 
-const KIND: &str = "whole; inlined: the compiler put it into its caller; near: a function without a symbol, \
-                    which comes after this one";
+const KIND: &str = "whole: it contains the code; inlined: the compiler put it into its caller; near: the code has \
+                    no symbol, and this is the last function before it";
 
 fn word(kind: FunctionKind) -> Cell {
     Cell::from(match kind {
@@ -113,7 +113,7 @@ pub fn tree_columns() -> Vec<Column<TreeLine>> {
 pub fn counter_columns() -> Vec<Column<(String, Option<u64>)>> {
     columns! { counter: (String, Option<u64>);
         text "counter" "counter" key, "what is counted" => counter.0.as_str().into();
-        number "value" "value" key, "how much of it; - where the counter's values contradict each other" => Cell::count(counter.1);
+        number "value" "value" key, "its value; - if the values of the counter contradict each other" => Cell::count(counter.1);
     }
 }
 

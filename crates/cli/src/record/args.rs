@@ -38,7 +38,7 @@ pub struct Args {
     #[command(flatten)]
     pub format: TextFormatOption,
 
-    /// Print only problems
+    /// Print only warnings and errors
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -51,16 +51,17 @@ pub struct Args {
         value_parser = parse_hertz, conflicts_with = "flight_recorder")]
     pub profile: Option<u32>,
 
-    /// How samples find the callers of a program's functions. fp: the kernel follows frame pointers. dwarf:
-    /// it copies BYTES of each sampled thread's stack [default: 8K, at most 60K], and the recorder follows
-    /// them by the tables that compilers write for exceptions; for programs without frame pointers
+    /// How samples find the callers of a program's functions. fp: the kernel follows frame pointers. dwarf,
+    /// for programs without frame pointers: the kernel copies BYTES of each sampled thread's stack [default:
+    /// 8K, at most 60K], and the recorder unwinds the copy with the tables that compilers write for
+    /// exceptions
     #[arg(long, value_name = "fp|dwarf[,BYTES]", value_parser = parse_stacks, requires = "profile")]
     pub call_graph: Option<Stacks>,
 
-    /// Record the processes of a running recording, too; PID or NAME is its process id or command. The other
-    /// trace is not affected. Without CMD, record all of its processes, and what they fork, as --pid does,
-    /// until the last one ends or Ctrl-C. With CMD, record CMD, and only the programs' own events of the
-    /// others; kernel events then need --system-wide
+    /// Also record the processes of a running recording, which is not affected; PID or NAME is its process id
+    /// or its command. Without CMD, record these processes and those that they fork, as --pid does, until the
+    /// last one ends or until Ctrl-C. With CMD, record CMD, and of these processes only their own events;
+    /// kernel events then need --system-wide
     #[arg(long, value_name = "PID|NAME")]
     pub with: Option<String>,
 
@@ -92,7 +93,7 @@ pub struct Args {
 #[group(skip)]
 pub struct AttachArgs {
     /// Record the running process PID instead of CMD, with all its threads and the processes that it forks,
-    /// until it ends or Ctrl-C; the process continues
+    /// until it ends or until Ctrl-C; the process continues
     #[arg(long = "pid", value_name = "PID[,PID]...", value_delimiter = ',', value_parser = parse_pid)]
     pub pids: Vec<Pid>,
 
@@ -110,8 +111,8 @@ pub struct AttachArgs {
     #[arg(long, requires = "running", overrides_with = "no_children")]
     pub children: bool,
 
-    /// Leave out the processes that they fork. The first half second of threads that begin during the
-    /// recording may be missing
+    /// With --pid, --name and --cgroup: leave out the processes that they fork. The first half second of
+    /// threads that begin during the recording may be missing
     #[arg(long, requires = "running")]
     pub no_children: bool,
 }
@@ -120,8 +121,9 @@ pub struct AttachArgs {
 #[derive(Debug, clap::Args)]
 pub struct KernelArgs {
     /// Record the kernel events whose names (EVENT or SYSTEM:EVENT) match GLOB instead of the default set;
-    /// may be given several times. For a command, sched_switch includes task_newtask, sched_process_exec and
-    /// sched_process_exit, which show whose switches are recorded; sched_waking includes sched_process_exec
+    /// may be given several times. For a command, sched_switch also enables task_newtask, sched_process_exec
+    /// and sched_process_exit, which show whose switches are recorded, and sched_waking also enables
+    /// sched_process_exec
     #[arg(short = 'k', long = "kernel-event", value_name = "GLOB")]
     pub kernel_events: Vec<String>,
 
@@ -153,8 +155,8 @@ pub struct BufferArgs {
     #[arg(long, conflicts_with_all = ["flush", "on_full"])]
     pub flight_recorder: bool,
 
-    /// Take snapshots only for this reason (and on `tracewing snapshot`); may be given several times
-    /// [default: all of these]
+    /// Take snapshots only for this reason, and for `tracewing snapshot`; may be given several times
+    /// [default: all of these reasons]
     #[arg(long, value_enum, value_name = "WHAT", requires = "flight_recorder", ignore_case = true)]
     pub snapshot_on: Vec<SnapshotOn>,
 
@@ -196,8 +198,8 @@ pub struct PreloadArgs {
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, requires = "locks")]
     pub lock_chains: Chains,
 
-    /// Record the functions of CMD that match GLOB, if CMD was built for that: with gcc's or clang's
-    /// -finstrument-functions or -pg -mfentry, or with #[traced]; may be given several times
+    /// Record the functions of CMD that match GLOB, if CMD was built for this: with -finstrument-functions or
+    /// -pg -mfentry of gcc or clang, or with #[traced]; may be given several times
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = ALL_FUNCTIONS,
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub functions: Vec<String>,
@@ -228,7 +230,7 @@ pub enum Chains {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotOn {
-    /// That signal, sent to tracewing record
+    /// The signal SIGUSR2, sent to tracewing record
     #[value(name = "SIGUSR2", alias = "USR2")]
     Signal,
     /// The end of CMD (including by a signal) or of the recording

@@ -24,7 +24,7 @@ pub struct TableOptions {
 /// Which rows of a table come first.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Sort {
-    /// Sort by this column: the largest first, texts alphabetically
+    /// Sort by this column: the largest value first, text alphabetically
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<String>,
 }
@@ -40,11 +40,11 @@ pub struct First {
 /// Which columns are printed.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Choice {
-    /// Print these columns, in this order; several with commas
+    /// Print these columns, in this order; separate several with commas
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     pub columns: Vec<String>,
 
-    /// Print all columns as text, however narrow the terminal is
+    /// Print all columns in text output, however narrow the terminal is
     #[arg(long, conflicts_with = "columns")]
     pub wide: bool,
 }

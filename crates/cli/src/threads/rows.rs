@@ -143,7 +143,7 @@ fn times<'t>() -> Vec<Column<Line<'t>>> {
             => line.of_mode(line.times.system_ns);
         duration "irq" "interrupted_ns" normal, "part of running: interrupts"
             => Cell::ns_if(line.known.recorded.interrupts && line.known.switches, line.times.interrupted_ns);
-        duration "undetermined" "undetermined_ns" extra, "part of running: in user or system, which no event says"
+        duration "undetermined" "undetermined_ns" extra, "part of running: in user or system mode, but no event shows which"
             => Cell::ns_if(line.known.switches, line.times.undetermined_ns);
         parts "blocked-on" "blocked_on" normal, "what it waited for longest; ? if no event shows it"
             => match line.is_blocked {
