@@ -162,7 +162,7 @@ fn words(words: &[&str]) -> Vec<String> {
 
 fn print(sides: &[(String, Rounds)]) {
     println!("\na call of a function that does nothing: ns of CPU time, {} rounds", sides[0].1.0.len());
-    println!("{:36} {:>9} {:>9} {:>9} {:>9}", "", "median", "least", "most", "added");
+    println!("{:36} {:>9} {:>9} {:>9} {:>9}", "", "median", "min", "max", "added");
     let added = |rounds: &Rounds| {
         let bare = &sides[0].1;
         Rounds(rounds.0.iter().zip(&bare.0).map(|(ns, bare)| ns - bare).collect())

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The shares of events for which the latency is reported.
 pub const SHARES: &[(&str, f64)] =
-    &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("most", 1.0)];
+    &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("max", 1.0)];
 
 pub struct Distribution {
     pub key: &'static str,

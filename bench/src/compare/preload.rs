@@ -155,7 +155,7 @@ fn measure(
 
 fn print(workload: &Workload, sides: &[(&'static str, Rounds)]) {
     println!("\n{}: ns of CPU time for one, {} rounds", workload.title, sides[0].1.0.len());
-    println!("{:32} {:>9} {:>9} {:>9} {:>9}", "", "median", "least", "most", "added");
+    println!("{:32} {:>9} {:>9} {:>9} {:>9}", "", "median", "min", "max", "added");
     let added = |rounds: &Rounds| {
         let bare = &sides[0].1;
         Rounds(rounds.0.iter().zip(&bare.0).map(|(ns, bare)| ns - bare).collect())

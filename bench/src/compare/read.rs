@@ -133,7 +133,8 @@ pub fn run(options: &Options) -> Result<()> {
             let path_2 = folder.path().join("ctf2");
             let mut convert = Command::new(&options.tracewing);
             side::run(convert.args(["convert", "--format", "ctf2"]).arg(&path).arg("-o").arg(&path_2))?;
-            let title = "the first one as CTF 2, which babeltrace2 2.0 does not read";
+            let title =
+                "switches, system calls and pairs of numbers as CTF 2, which babeltrace2 2.0 does not read";
             measured.push(measure(options, rounds, &OURS, (title, events, name), &path_2)?);
             std::fs::remove_dir_all(path_2)?;
         }

@@ -40,7 +40,7 @@ pub fn print(results: &Results, bounds: &[Bound]) {
 fn print_events(events: &Events) {
     let rounds = events.rows.first().map_or(0, |row| row.rounds.0.len());
     println!("\nns for one, CPU time; CPU {}, {rounds} rounds of {} bursts", events.cpu, events.bursts);
-    println!("{:58} {:>9} {:>9} {:>9}", "", "median", "least", "most");
+    println!("{:58} {:>9} {:>9} {:>9}", "", "median", "min", "max");
     for (group, rows) in events.groups() {
         println!("{group}");
         for row in rows {
@@ -72,7 +72,7 @@ fn print_threads(threads: &Threads) {
 fn print_disk(disk: &Disk) {
     let dropped = if disk.dropped { "dropped" } else { "only written out (dropping needs root)" };
     println!("\nto disk, MB kept per second; the page cache was {dropped} before each run");
-    println!("{:58} {:>9} {:>9} {:>9}", "", "median", "least", "most");
+    println!("{:58} {:>9} {:>9} {:>9}", "", "median", "min", "max");
     println!("{:58} {}", "plain loop of 1 MiB writes", spread(&disk.plain.times(1e-6)));
     let side = |name, side: &Side| {
         println!("{name:58} {}", spread(&side.kept.times(1e-6)));

@@ -69,7 +69,7 @@ pub fn run(options: &Options) -> Result<()> {
     );
     println!(
         "\n{:52}{:>9}{:>9}{:>9}{:>12}{:>12}",
-        "ms to the first line", "median", "least", "most", "to the end", "MiB read"
+        "ms to the first line", "median", "min", "max", "to the end", "MiB read"
     );
     let list = |round: u32| {
         // Somewhere, and never twice the same: times by the golden ratio.

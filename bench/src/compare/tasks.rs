@@ -150,7 +150,7 @@ impl Results {
         let cheapest = whole.filter_map(|pair| self.ratio(pair)).reduce(f64::min);
         let half = cheapest.map(|ratio| Bound {
             what: "the cheapest peer's overhead",
-            limit: "at least twice ours",
+            limit: "at least twice tracewing's",
             measured: format!("{ratio:.2} times"),
             holds: ratio >= LEAST_RATIO,
         });

@@ -101,9 +101,9 @@ fn server(text: &mut String, results: &Results) -> Result<()> {
         text,
         "\n## A server under load\n\n\
         A tokio server of two workers and its four clients, one process, was attached to, recorded for 20 ms and left {count} times in \
-        {:.0} s: {:.0} requests answered in a second, {} failed, {} events recorded, {} lost. In {} recordings no thread was stopped. \
+        {:.0} s: {:.0} requests answered in a second, {} failed, {} events recorded, {} lost. No thread was stopped in {} recordings. \
         The longest stop of a thread in each of the others:\n\n\
-        | p50, ms | p90, ms | p99, ms | most, ms |\n|--:|--:|--:|--:|",
+        | p50, ms | p90, ms | p99, ms | max, ms |\n|--:|--:|--:|--:|",
         served.seconds,
         served.answered as f64 / served.seconds,
         served.failed,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 pub const PLAIN: &str = "plain";
 pub const TRACEWING: &str = "tracewing";
-pub const GONE: &str = "tracewing, a socket named that is gone";
+pub const GONE: &str = "tracewing, with the name of a socket that no longer exists";
 pub const JOINED: &str = "tracewing, recorded from its start";
 pub const LTTNG: &str = "LTTng-UST, no session daemon";
 pub const LTTNG_DAEMON: &str = "LTTng-UST, session daemon without a session";

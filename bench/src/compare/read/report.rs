@@ -26,7 +26,7 @@ pub fn print(machine: &Machine, measured: &[Measured]) {
     }
     for trace in measured {
         println!("\n{}: {} events, {} bytes", trace.title, trace.events, trace.bytes);
-        println!("{:50} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "s", "least", "most", "ns/event", "peak MiB");
+        println!("{:50} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "s", "min", "max", "ns/event", "peak MiB");
         for (task, ..) in &trace.tasks {
             let (median, least, most, ns, _, peak) = figures(trace, *task);
             println!("{:50} {median:9.3} {least:9.3} {most:9.3} {ns:9.1} {peak:9.1}", task.title());

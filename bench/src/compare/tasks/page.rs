@@ -95,7 +95,7 @@ fn write_peers(text: &mut String, results: &Results) -> fmt::Result {
         "\n## Compared with other tracers\n\n\
         dial9's hooks record creations and polls, but not wakes, as `switches` does. Its own `spawn` also records \
         wakes.\n\n\
-        | their overhead to ours | |\n|---|--:|"
+        | their overhead divided by tracewing's | |\n|---|--:|"
     )?;
     for pair @ (peer, degree) in PEERS {
         if let Some(ratio) = results.ratio(pair) {

@@ -9,7 +9,7 @@ pub fn print(results: &Results, bounds: &[Bound]) {
     }
     let rounds = results.sides.first().map_or(0, |side| side.cost.0.len());
     println!("\nSumtime, ns of CPU time for a task; {rounds} rounds");
-    println!("{:36} {:>9} {:>9} {:>9}   overhead, % (95 % interval)", "", "median", "least", "most");
+    println!("{:36} {:>9} {:>9} {:>9}   overhead, % (95 % interval)", "", "median", "min", "max");
     for side in &results.sides {
         let (least, most) = side.cost.range();
         let overhead = results.overhead(side.key).map_or_else(String::new, |overhead| {

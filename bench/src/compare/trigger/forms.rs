@@ -49,7 +49,12 @@ fn rows() -> Vec<Form> {
         row(OFF, Tracer::Own, "load", "load of a word, compare, branch"),
         row(OFF, Tracer::Lttng, "site", "LTTng-UST, tracepoint with two u64"),
         row(OFF, Tracer::Tracing("nobody"), "site", "tracing, event with two u64, no subscriber"),
-        row(OFF, Tracer::Tracing("uninterested"), "site", "tracing, the same, subscriber not interested"),
+        row(
+            OFF,
+            Tracer::Tracing("uninterested"),
+            "site",
+            "tracing, the same event, subscriber not interested",
+        ),
         row(ON, Tracer::Own, "on", "tracewing's site, call of an empty function"),
         row(ON, Tracer::Own, "callback", "tracewing's fire!, empty callback attached"),
     ]

@@ -83,7 +83,7 @@ impl Layer {
         let ratio = self.events.ratio();
         let (least, most) = ratio.range();
         vec![Bound {
-            what: "tracing-chrome's event, to that of our layer",
+            what: "tracing-chrome's event, compared with that of tracewing's layer",
             limit: "at least 20 x as expensive",
             measured: format!("{:.1} x ({least:.1} to {most:.1})", ratio.median()),
             holds: ratio.median() >= LEAST,

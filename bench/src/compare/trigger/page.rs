@@ -106,7 +106,7 @@ fn shapes(text: &mut String, shapes: &Shapes) -> Result<()> {
         statistics, which assumes no distribution). The last column compares a second copy without a site with the \
         first one: it shows the ratio where there is no difference. The last shape shows a cost that is not that of \
         the instruction: the compiler does not vectorise a loop with a site in it. CPU {}.\n\n\
-        | | ns without | with a site, to without | without, to without |\n|---|--:|--:|--:|",
+        | | ns without a site | with a site / without | without / without |\n|---|--:|--:|--:|",
         shapes.layouts, shapes.cpu
     )?;
     for shape in &shapes.rows {

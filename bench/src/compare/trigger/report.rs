@@ -10,7 +10,7 @@ pub fn print(results: &Results, bounds: &[Bound]) {
     }
     if let Some(shapes) = &results.shapes {
         println!(
-            "\nfunctions with a site that is off, to the same without, in {} layouts; CPU {}",
+            "\nfunctions with a disabled site, compared with the same functions without it, in {} layouts; CPU {}",
             shapes.layouts, shapes.cpu
         );
         println!("{:40} {:>9} {:>24} {:>24}", "", "ns", "site (95 % interval)", "none (95 % interval)");
@@ -21,7 +21,7 @@ pub fn print(results: &Results, bounds: &[Bound]) {
     }
     if let Some(forms) = &results.forms {
         println!("\nns for passing a site, CPU time; CPU {}, {} rounds", forms.cpu, forms.rounds);
-        println!("{:50} {:>9} {:>9} {:>9}", "", "median", "least", "most");
+        println!("{:50} {:>9} {:>9} {:>9}", "", "median", "min", "max");
         for (group, rows) in forms.groups() {
             println!("{group}");
             for row in rows {
@@ -31,7 +31,7 @@ pub fn print(results: &Results, bounds: &[Bound]) {
     }
     if let Some(switching) = &results.switching {
         println!("\nms for switching {} sites, on the clock", switching.sites);
-        println!("{:50} {:>9} {:>9} {:>9}", "", "median", "least", "most");
+        println!("{:50} {:>9} {:>9} {:>9}", "", "median", "min", "max");
         for way in &switching.ways {
             println!("{:50} {}", format!("{}, on", way.title), spread(&way.on));
             println!("{:50} {}", format!("{}, off", way.title), spread(&way.off));
@@ -39,7 +39,7 @@ pub fn print(results: &Results, bounds: &[Bound]) {
     }
     for part in results.layer.iter().flat_map(|layer| layer.parts()) {
         println!("\n`tracing`, {}: ns of CPU time of its thread", part.what);
-        println!("{:50} {:>9} {:>9} {:>9}", "", "median", "least", "most");
+        println!("{:50} {:>9} {:>9} {:>9}", "", "median", "min", "max");
         for row in part.rows() {
             println!("{:50} {}", row.title, spread(&row.rounds));
         }

@@ -75,7 +75,8 @@ impl Shapes {
             let (least, most) = shape.off.interval();
             Bound {
                 what: shape.title,
-                limit: "with a site that is off, to without: 95 % interval includes 1 or less, within 2 %",
+                limit: "time with a disabled site, divided by the time without: the 95 % interval includes 1 or less, \
+                        and lies within 2 % of 1",
                 measured: format!("{:.4} ({least:.4} to {most:.4})", shape.off.median()),
                 holds: (1.0 - MOST..=1.0).contains(&least) && most <= 1.0 + MOST,
             }
