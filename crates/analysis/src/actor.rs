@@ -11,7 +11,7 @@ use tracewing_units::{Pid, Task, Tid};
 pub struct Actor {
     /// The process: its first thread's number.
     pub process: Option<Pid>,
-    /// The LWP's number.
+    /// The LWP's thread id; `None` if no event identifies it.
     pub tid: Option<Tid>,
     /// The LWP's name, empty if unknown.
     pub name: String,

@@ -56,9 +56,10 @@ pub enum Input<'a> {
     },
     /// The text of a name that is used from now on.
     Name {
-        /// The name.
+        /// Stands for the text in all later inputs.
         name: Name,
-        /// Its text.
+        /// Borrowed for this call; an analysis that needs it later keeps a copy
+        /// ([`Names`](crate::Names)).
         text: &'a str,
     },
     /// An event of any thread, whether or not the filter lets it through, from the recording's beginning on:
@@ -73,11 +74,11 @@ pub enum Input<'a> {
     LeftOutEvent(&'a Seen<'a>),
     /// A state dump names a living thread, or one that has ended since.
     Dumped {
-        /// The thread.
+        /// Its thread id when the dump was written.
         tid: Tid,
-        /// Its process.
+        /// The process that it belonged to then.
         process: Pid,
-        /// Its name.
+        /// As the kernel stores it: at most 15 bytes, not necessarily UTF-8.
         name: &'a [u8],
     },
     /// A change that the filter leaves out.

@@ -20,7 +20,7 @@ impl Names {
         self.0.len()
     }
 
-    /// What `name` means.
+    /// The text that `name` stands for; empty if none was reported.
     pub fn get(&self, name: Name) -> &str {
         self.0.get(name.0 as usize).map_or("", String::as_str)
     }

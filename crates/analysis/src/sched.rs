@@ -14,7 +14,7 @@ use tracewing_units::{Cpu, Duration, Pid, Tid, Timestamp};
 /// An interval in which an LWP had a CPU, reported when it ends. Times are in nanoseconds.
 #[derive(Debug)]
 pub struct Slice<'a> {
-    /// The LWP.
+    /// The LWP in its state at the end of the slice.
     pub lwp: &'a Lwp,
     /// Where; `None` if no switch to or from it was seen.
     pub cpu: Option<Cpu>,
@@ -36,7 +36,7 @@ pub struct Slice<'a> {
 
 /// Takes time slices, in the order of their ends.
 pub trait SliceSink {
-    /// The next one.
+    /// Takes a slice that has just ended.
     fn slice(&mut self, slice: &Slice<'_>);
 
     /// For so long no event shows whether an LWP had a CPU.
@@ -249,7 +249,7 @@ impl<S: SliceSink> Slices<S> {
 pub struct SchedLatency {
     /// The process it belongs to, where the events say: its first thread's number.
     pub process: Option<Pid>,
-    /// Its number.
+    /// Its thread id, which another LWP may have had before.
     pub tid: Tid,
     /// Its last known name.
     pub name: String,

@@ -34,7 +34,7 @@ pub struct ShownTimes {
 /// What the events of a recording show of a thread or a user thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown {
-    /// When it runs.
+    /// Whether they show when it runs.
     running: bool,
     /// From when on it could run.
     waits: bool,

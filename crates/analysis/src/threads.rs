@@ -15,7 +15,7 @@ use tracewing_units::{Duration, Pid, Task, Tid, Timestamp};
 /// end.
 const ACCOUNTS: usize = 1 << 18;
 
-/// One thread's account.
+/// What one thread did, and for how long, within what was analysed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// The process it belongs to, where the events say: its first thread's number.

@@ -102,7 +102,7 @@ pub enum What {
     Blocked(Option<Arc<str>>),
     /// Waited for a CPU, or for an LWP.
     Ready,
-    /// Unknown.
+    /// No event shows what it did.
     Unknown,
 }
 
@@ -161,7 +161,7 @@ pub struct Match {
     pub process: Option<Pid>,
     /// Its number: the thread's, or the task's.
     pub number: u64,
-    /// Its name.
+    /// Its last known name.
     pub name: String,
 }
 

@@ -134,7 +134,7 @@ impl From<user_thread::Kind> for Kind {
 /// A thread or task that waits for a lock, or holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Party {
-    /// A thread.
+    /// A thread, by its number in the whole system.
     Thread(Tid),
     /// A user thread, by its process and its number there.
     Task(Option<Pid>, Task),

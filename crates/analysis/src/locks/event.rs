@@ -127,12 +127,12 @@ impl LockEvent {
 /// Whose locks an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// A thread's.
+    /// Those of threads, as the C library has them.
     Thread,
     /// A user thread's; events with the same ticket belong together: 0 if the request began before it was
     /// recorded, `None` in recordings without tickets.
     Task(Option<Ticket>),
-    /// The kernel's own.
+    /// The kernel's own, from `contention_begin` and `contention_end`.
     Kernel,
 }
 

@@ -9,12 +9,12 @@ use super::places::{Caller, Chain, Frame};
 /// What a line of the table is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Group {
-    /// A lock.
+    /// One line per lock, by its address.
     #[default]
     Lock,
-    /// A thread.
+    /// One line per thread that acquires locks.
     Thread,
-    /// A user thread.
+    /// One line per user thread, and one for threads outside of them.
     Task,
     /// A place in the program from which locks are acquired.
     Caller,
@@ -29,7 +29,7 @@ pub enum Subject {
     Lock(LockAddress),
     /// The futex at an address, which may be a part of a lock that begins there, and is no wait for that.
     Futex(LockAddress),
-    /// A thread.
+    /// A thread that acquires locks, by its number.
     Thread(Tid),
     /// A user thread's number; `None` for what threads do for none.
     Task(Option<Task>),

@@ -122,7 +122,7 @@ fn known_of(event: &EventRef<'_>) -> Option<Known> {
 /// How the trace's samples were taken.
 #[derive(Debug, Default)]
 pub(super) struct Sampling {
-    /// What triggered them.
+    /// Event that triggers a sample, such as `cpu-clock`, from the trace's environment.
     pub trigger: String,
     /// The requested number per second.
     pub hertz: u64,

@@ -10,12 +10,12 @@ use super::samples::{Image, Samples, Stack, Weight};
 /// What each row of the histogram is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Group {
-    /// A function.
+    /// One row per function.
     #[default]
     Function,
     /// A file, or the kernel.
     Object,
-    /// A thread.
+    /// One row per thread.
     Thread,
 }
 
@@ -104,7 +104,7 @@ impl Shown {
         &self.samples
     }
 
-    /// Number of samples.
+    /// Number of samples of all processes.
     pub fn count(&self) -> u64 {
         self.samples.stacks.values().map(|weight| weight.samples).sum()
     }

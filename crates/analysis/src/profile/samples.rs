@@ -15,10 +15,10 @@ pub struct Image {
     pub build_id: String,
 }
 
-/// Where code is.
+/// Where the code at a sampled address comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Code {
-    /// In a file.
+    /// `offset` bytes into the file of a mapping, which `image` numbers.
     File { image: u32, offset: u64 },
     /// In the kernel; without a name if no event reports it.
     Kernel { function: Option<u32> },

@@ -12,7 +12,7 @@ pub struct Cuts {
     pub lwps: bool,
     /// All that an LWP does without a CPU, since CPUs are chosen.
     pub waits: bool,
-    /// Parts of polls.
+    /// Parts of polls, so what is known of whole polls only, such as the longest one, is unknown.
     pub polls: bool,
     /// All that a user thread does while no LWP runs it, since CPUs or LWPs are chosen.
     pub between_polls: bool,

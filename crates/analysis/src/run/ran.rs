@@ -25,7 +25,7 @@ impl Lossy {
         }
     }
 
-    /// Whether any were.
+    /// Whether events of the kernel or of programs were lost.
     pub fn any(self) -> bool {
         self.kernel || self.programs
     }

@@ -11,9 +11,9 @@ use tracewing_vocabulary::{lock, profile, user_thread};
 /// extract without some of them. Counts of other kinds are unknown, not 0.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
-    /// Switches of threads.
+    /// Switches of threads (`sched_switch`).
     pub switches: bool,
-    /// Wakes of threads.
+    /// Wakes of threads that slept (`sched_waking` or `sched_wakeup`).
     pub wakes: bool,
     /// Those by which new threads begin as well.
     pub first_wakes: bool,
@@ -51,9 +51,9 @@ pub struct Recorded {
 pub struct LocksLack {
     /// Not all requests, or not all of the unsuccessful ones.
     pub requests: bool,
-    /// Not all acquisitions.
+    /// Not all acquisitions, with which waits end and critical sections begin.
     pub acquisitions: bool,
-    /// Not all releases.
+    /// Not all releases, with which critical sections end.
     pub releases: bool,
 }
 

@@ -43,9 +43,9 @@ pub enum Error {
     Stream {
         /// File that the fault is in.
         path: PathBuf,
-        /// Offset in bytes.
+        /// Where the fault is, in bytes from the beginning of the file.
         offset: u64,
-        /// What is wrong.
+        /// What is wrong at that place.
         cause: StreamFault,
     },
     /// What was read could not be written.

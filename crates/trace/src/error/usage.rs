@@ -56,7 +56,7 @@ pub enum UsageFault {
         "{0}: packets that do not declare their size cannot be followed: it is unknown whether they are complete"
     )]
     FollowedWithoutSizes(String),
-    /// `--names` has both.
+    /// `--names` has both `all` and `none`.
     #[error("--names: `all` and `none` exclude each other")]
     AllAndNone,
     /// A word of `--names` is none.

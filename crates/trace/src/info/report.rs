@@ -16,7 +16,7 @@ use tracewing_ctf::model::{ClockClass, EnvValue, EventRecordClass};
 use tracewing_units::{Cycles, Duration, Timestamp};
 use tracewing_vocabulary::environment::{Note, note_of};
 
-/// A recording.
+/// What `tracewing info` prints about a recording.
 #[derive(Debug)]
 pub struct Report {
     /// First stamp of all traces.
@@ -35,31 +35,31 @@ pub struct Report {
     pub errors: Vec<String>,
 }
 
-/// A trace.
+/// One CTF trace of the recording, with the counts of its streams and event classes.
 #[derive(Debug)]
 pub struct TraceReport {
     /// Host name and path from where the search began.
     pub name: String,
-    /// Its folders.
+    /// Its folders: several for a trace in chunks, or for snapshots.
     pub folders: Vec<String>,
     /// UUID of the metadata, if it has one.
     pub uuid: Option<String>,
     /// The metadata's environment, without the notes about event classes.
     pub environment: Vec<(String, serde_json::Value)>,
-    /// Its clocks.
+    /// The clocks that its metadata declares.
     pub clocks: Vec<ClockReport>,
-    /// Its data streams.
+    /// Its data streams, with what was lost in each.
     pub streams: Vec<StreamReport>,
-    /// Its event classes.
+    /// Its event classes, with the number of events of each.
     pub event_classes: Vec<ClassReport>,
 }
 
 /// A clock: value `v` is `offset_seconds + (offset_cycles + v) / frequency_hz` seconds after its origin.
 #[derive(Debug, Serialize)]
 pub struct ClockReport {
-    /// Its name.
+    /// Its name in the metadata.
     pub name: String,
-    /// Free text.
+    /// What the tracer says about it: free text.
     pub description: Option<String>,
     /// Clocks with one UUID are one clock.
     pub uuid: Option<String>,
@@ -73,7 +73,7 @@ pub struct ClockReport {
     pub offset_cycles: Cycles,
 }
 
-/// A data stream.
+/// A data stream and what it contains.
 #[derive(Debug)]
 pub struct StreamReport {
     /// Data stream class id.
@@ -84,15 +84,15 @@ pub struct StreamReport {
     pub files: Vec<String>,
     /// The CPU, where all packets name the same one.
     pub cpu: Option<u64>,
-    /// Packets.
+    /// Number of packets that its files contain.
     pub packets: u64,
-    /// Events.
+    /// Number of events that its packets contain; lost ones are in `lost`.
     pub events: u64,
-    /// Bytes.
+    /// Size of its packets, in bytes.
     pub bytes: u64,
-    /// First stamp.
+    /// The earliest stamp of a packet or an event in it.
     pub begin_ns: Option<Timestamp>,
-    /// Last stamp.
+    /// The latest stamp of a packet or an event in it.
     pub end_ns: Option<Timestamp>,
     /// What is lost in all.
     pub lost: Losses,
@@ -113,14 +113,14 @@ pub struct LossReport {
     pub end_ns: Option<Timestamp>,
 }
 
-/// An event class.
+/// An event class and how often it occurs.
 #[derive(Debug, Serialize)]
 pub struct ClassReport {
     /// Data stream class id.
     pub stream_class: u64,
     /// Event class id, unique within its data stream class.
     pub id: u64,
-    /// Its name.
+    /// Its name, which some tracers leave out.
     pub name: Option<String>,
     /// LTTng's log level, 0 (emergency) to 14 (debug).
     pub log_level: Option<i64>,
@@ -142,7 +142,7 @@ pub struct ClassReport {
 /// A field of an event class.
 #[derive(Debug, Serialize)]
 pub struct FieldReport {
-    /// Its name.
+    /// Its name in the metadata, without the `_` that CTF 1.8 may put before it.
     pub name: String,
     /// Its type, such as `u32`, `string`, `u8[16]` or `enum u8 { idle = 0, busy = 1..3 }`.
     #[serde(rename = "type")]

@@ -29,7 +29,7 @@ pub struct Statistics {
     pub duration_ns: Option<Duration>,
     /// When the first and the last of them happened; `None` without a stamped event.
     pub range: Option<(Timestamp, Timestamp)>,
-    /// All counted events.
+    /// Sum of all counted events, whatever their class, stream and process.
     pub total: Count,
     /// By trace and name, the most frequent first; classes without events are left out.
     pub events: Vec<ClassCount>,

@@ -36,9 +36,7 @@ pub(crate) struct StreamSummary {
     pub stream: usize,
     /// The CPU, where all packets name the same one.
     pub cpu: Option<u64>,
-    /// Packets.
     pub packets: u64,
-    /// Events.
     pub events: u64,
     /// Bytes of its packets.
     pub bytes: u64,
@@ -55,7 +53,6 @@ pub(crate) struct StreamSummary {
 pub(crate) struct ClassSummary {
     /// The id of its data stream class.
     pub stream_class: u64,
-    /// Its id.
     pub id: u64,
     /// How often it occurs.
     pub count: u64,

@@ -9,7 +9,7 @@ use tracewing_ctf::decode::{Event, Record, Visitor};
 /// What comes next in time.
 #[derive(Debug)]
 pub enum Message<'m> {
-    /// An event.
+    /// The next event in time order.
     Event(EventRef<'m>),
     /// Events or packets that the tracer could not record.
     Lost(&'m Lost, &'m Trace, &'m Stream),

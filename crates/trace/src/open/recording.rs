@@ -26,7 +26,7 @@ pub struct Recording {
     pub(super) warnings: Vec<String>,
 }
 
-/// A CTF trace.
+/// A CTF trace: one set of metadata, and the folders that share its UUID.
 #[derive(Debug)]
 pub struct Trace {
     pub(super) name: String,

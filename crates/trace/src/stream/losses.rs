@@ -28,7 +28,7 @@ impl Losses {
         Self { has_more_events: true, has_more_packets: true, ..Self::default() }
     }
 
-    /// Adds a loss.
+    /// Adds a loss to the sums.
     pub fn note(&mut self, lost: &Lost) {
         let count = lost.count.unwrap_or(0);
         match lost.kind {

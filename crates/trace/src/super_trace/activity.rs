@@ -45,7 +45,7 @@ pub enum Context {
 /// What happened. Names are the kernel's `comm`, at most 15 bytes, or a program's own: any bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind<'a> {
-    /// `sched_switch`.
+    /// `sched_switch`: the CPU of the event passes from one thread to another.
     Switch {
         /// The thread that leaves the CPU.
         prev: Tid,

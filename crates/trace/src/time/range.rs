@@ -186,14 +186,14 @@ fn split_offset(text: &str) -> Option<(&str, Option<i64>)> {
 /// A range of time, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeRange {
-    /// The first nanosecond.
+    /// The first nanosecond in it.
     pub begin: Timestamp,
-    /// The last nanosecond.
+    /// The last nanosecond in it.
     pub end: Timestamp,
 }
 
 impl TimeRange {
-    /// All of time.
+    /// Every time that a stamp can have: leaves out nothing.
     pub const ALL: TimeRange = TimeRange { begin: Timestamp::MIN, end: Timestamp::MAX };
 
     /// The range between two points, in a trace that begins at `trace_begin`; an end that is not given is

@@ -11,7 +11,7 @@ pub enum Zone {
     /// The local time zone.
     #[default]
     Local,
-    /// UTC.
+    /// Coordinated universal time, as with `--clock-gmt`.
     Utc,
 }
 
@@ -28,7 +28,7 @@ pub struct Civil {
     pub hour: u32,
     /// 0 to 59.
     pub minute: u32,
-    /// 0 to 60.
+    /// 0 to 60: 60 is a leap second.
     pub second: u32,
 }
 
