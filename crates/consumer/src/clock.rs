@@ -43,7 +43,7 @@ pub struct TraceClock {
 pub struct Calibration {
     /// The recording's clock (nanoseconds for `CLOCK_MONOTONIC`).
     pub cycles: Cycles,
-    /// `CLOCK_REALTIME`.
+    /// `CLOCK_REALTIME` at that moment: nanoseconds since 1970.
     #[serde(rename = "realtime_ns")]
     pub realtime: Timestamp,
     /// How far apart the two can have been read.
@@ -84,7 +84,7 @@ impl TraceClock {
         self.frequency
     }
 
-    /// The present value.
+    /// The value of the clock now, as an event of a program would have it.
     pub fn now(&self) -> Cycles {
         Cycles(match self.kind {
             region::Clock::Tsc => tsc::read(),

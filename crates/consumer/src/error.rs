@@ -46,7 +46,7 @@ pub enum Error {
         "cannot get {size} bytes of shared memory for the buffers: {source}; use smaller or fewer sub-buffers"
     )]
     Memory {
-        /// Requested bytes.
+        /// How much was requested, in bytes.
         size: usize,
         /// The error that the system returned.
         source: io::Error,

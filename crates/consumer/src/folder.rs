@@ -78,7 +78,7 @@ impl Folder {
         self.made.remove_empty();
     }
 
-    /// The folder itself.
+    /// The open folder, by whose descriptor all files are created.
     pub fn dir(&self) -> &Dir {
         &self.dir
     }
@@ -254,7 +254,7 @@ impl Description {
 /// The machine that was recorded.
 #[derive(Debug, Clone, Serialize)]
 pub struct Host {
-    /// The host's name.
+    /// The host's name, as `uname -n` prints it.
     pub name: String,
     /// `Linux` and its release.
     pub kernel: String,
@@ -314,7 +314,7 @@ pub struct BufferDescription {
 /// A process that was already running when its recording began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AttachedDescription {
-    /// Process id.
+    /// Its process id in the recorder's PID namespace.
     pub pid: Pid,
     /// Real user id.
     pub uid: u32,
@@ -328,15 +328,15 @@ pub struct AttachedDescription {
 /// A program that joined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProcessDescription {
-    /// Process id.
+    /// Its process id in the recorder's PID namespace.
     pub pid: Pid,
-    /// User id.
+    /// The user that it ran as when it joined.
     pub uid: u32,
     /// Name of its main thread.
     pub name: String,
     /// Path of the executable.
     pub executable: String,
-    /// When it joined.
+    /// When it joined, on the recording's clock.
     #[serde(rename = "joined_cycles")]
     pub joined: Cycles,
 }

@@ -11,11 +11,11 @@ pub struct StreamSummary {
     pub name: String,
     /// The CPU whose buffer it is written from.
     pub cpu: Cpu,
-    /// Events written.
+    /// Events that are in its file.
     pub events: u64,
-    /// Packets written.
+    /// Number of packets in its file.
     pub packets: u64,
-    /// Bytes written.
+    /// Size of its file in bytes, without its index.
     pub bytes: u64,
     /// Events known to be lost.
     #[serde(rename = "lost_events")]

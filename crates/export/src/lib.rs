@@ -46,7 +46,7 @@ use std::path::Path;
 use tracewing_analysis::{Pairs, Ran};
 use tracewing_trace::{Error, Filter, Progress, Recording};
 
-/// An output format.
+/// The format of a viewer, which [`Export::run`] writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Pajé, for ViTE and pajeng.
@@ -60,7 +60,7 @@ pub enum Format {
 /// Settings of an export.
 #[derive(Debug)]
 pub struct Export<'a> {
-    /// The output format.
+    /// What is written.
     pub format: Format,
     /// Folder of anonymous temporary files; it needs as much free space as the output.
     pub folder: &'a Path,

@@ -113,7 +113,6 @@ impl Model {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counter {
-    /// What it counts.
     pub name: String,
     /// The CPU that it belongs to; `None` if it covers the whole recording.
     pub cpu: Option<Cpu>,

@@ -126,9 +126,9 @@ pub enum Error {
         MUST_STAY_FREE
     )]
     NoSpace {
-        /// The folder.
+        /// Folder of the index.
         path: PathBuf,
-        /// What is free.
+        /// What its file system has free, in bytes.
         free: u64,
     },
 }

@@ -48,7 +48,7 @@ pub(crate) fn foot(head: &[u8; HEAD], offset: u64, tail: &[u8]) -> [u8; FOOT] {
 /// A state by its number: what it is called, and of which class it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// Its class.
+    /// The class whose sums include it, and by which it is coloured.
     pub class: Class,
     /// Its name for people, such as `system call read`.
     pub name: String,
@@ -59,7 +59,7 @@ pub struct State {
     pub thread: Option<RowId>,
 }
 
-/// Events are missing.
+/// A time in which events are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossMark {
     /// Events of the kernel (0), of programs (1), samples (2).

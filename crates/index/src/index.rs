@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tracewing_timeline::{Class, StateId};
 use tracewing_units::Duration;
 
-/// An open index.
+/// An index that was opened and checked; its blocks are read when they are needed.
 #[derive(Debug)]
 pub struct Index {
     file: File,
@@ -75,7 +75,7 @@ impl Index {
         (0..).map(RowId).zip(&self.tail.rows)
     }
 
-    /// A state.
+    /// The name and class of a state; `None` if the index has no state of this number.
     pub fn state(&self, state: StateId) -> Option<&State> {
         self.tail.states.get(state.0 as usize)
     }

@@ -17,9 +17,9 @@ pub(crate) const SPANS: u32 = 512;
 /// A state from one time to another, each since the index begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The state.
+    /// The state by its number in [`Index::state`](crate::Index::state).
     pub state: StateId,
-    /// Its beginning.
+    /// When the state begins.
     pub from: Duration,
     /// Its end, which is after its beginning.
     pub to: Duration,

@@ -15,14 +15,14 @@ use tracewing_trace::super_trace::{Change, Fold, Scope};
 use tracewing_trace::{Filter, Progress, Recording};
 use tracewing_units::Timestamp;
 
-/// What was made.
+/// Result of making an index.
 #[derive(Debug)]
 pub struct Made {
     /// Facts about the recording; if it was stopped or a part could not be read, the index covers what was.
     pub ran: Ran,
     /// Size of the index.
     pub bytes: u64,
-    /// Rows in it.
+    /// Number of rows: CPUs, processes, threads, tasks, functions and locks.
     pub rows: u64,
 }
 

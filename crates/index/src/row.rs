@@ -4,7 +4,7 @@ use crate::bytes::{Bytes, put, put_text, put_time};
 use crate::error::{Damage, Damaged};
 use tracewing_units::{Cpu, Duration, Pid, Task, Tid};
 
-/// A row's number.
+/// Number of a row in its index, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct RowId(pub u32);
@@ -17,7 +17,7 @@ pub enum RowKind {
     /// A process: the thread id of its first thread. It has no states of its own. `None` collects all threads
     /// and tasks whose process no event reports.
     Process(Option<Pid>),
-    /// A thread.
+    /// A thread; a number may belong to several threads, one after the other.
     Thread(Tid),
     /// A user thread, such as a task of an async runtime.
     Task(Task),

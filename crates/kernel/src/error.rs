@@ -84,9 +84,9 @@ pub enum Missing {
 #[derive(Debug, thiserror::Error)]
 #[error("{system}:{name} ({source})")]
 pub struct RefusedEvent {
-    /// Its subsystem.
+    /// Its subsystem, the folder in tracefs: `sched`.
     pub system: String,
-    /// Its name.
+    /// Its name in ftrace, which may differ from LTTng's: `sched_switch`.
     pub name: String,
     /// Error that the system returned.
     pub source: io::Error,
@@ -116,7 +116,7 @@ pub enum Error {
     /// A description in tracefs could not be understood.
     #[error("{path}: {source}; please report this with the file's text")]
     Format {
-        /// The description.
+        /// The file in tracefs that has the description.
         path: PathBuf,
         /// The fault in the description.
         source: FormatError,

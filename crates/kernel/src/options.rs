@@ -45,7 +45,7 @@ impl Scope {
     }
 }
 
-/// How to record.
+/// What of the kernel is recorded, and into which buffers.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Patterns of events, see [`crate::choose::choose`]; none for the default set.

@@ -82,15 +82,15 @@ pub enum PageError {
     /// Fewer bytes than a page header has.
     #[error("a page of {len} bytes has no room for its header")]
     Short {
-        /// Bytes there were.
+        /// Bytes that were read.
         len: usize,
     },
     /// The header claims more record bytes than there are.
     #[error("the page header claims {claimed} bytes of records, the page has room for {room}")]
     Commit {
-        /// Bytes claimed.
+        /// Bytes of records according to the header.
         claimed: usize,
-        /// Bytes there are.
+        /// Bytes that the page has after its header.
         room: usize,
     },
     /// A record does not fit between its beginning and the end of the records.
@@ -98,7 +98,7 @@ pub enum PageError {
     Record {
         /// Where the record begins.
         offset: usize,
-        /// Bytes it claims.
+        /// Its length according to its own header, in bytes.
         len: usize,
     },
 }
@@ -106,13 +106,13 @@ pub enum PageError {
 /// Records that the kernel overwrote before this page was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// This many.
+    /// Exactly this number, which the page states.
     Count(u64),
     /// At least one; the page had no room for the number.
     Unknown,
 }
 
-/// One page.
+/// One page of a CPU's ring buffer, with its header decoded and its records still raw.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
     /// The time from which the records' deltas count, by the instance's clock.

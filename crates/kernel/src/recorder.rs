@@ -19,11 +19,11 @@ use tracewing_units::{Cycles, Pid, Tid};
 /// How far a recording has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Events written.
+    /// Events written to the trace so far.
     pub events: u64,
-    /// Events lost.
+    /// Events known to be lost so far.
     pub lost: u64,
-    /// Bytes written.
+    /// Bytes of packets written so far.
     pub bytes: u64,
 }
 

@@ -119,15 +119,15 @@ struct Gap {
 /// What a stream has come to so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamSummary {
-    /// The CPU.
+    /// The CPU whose buffer the stream is written from.
     pub cpu: Cpu,
-    /// Events written.
+    /// Events that its packets contain.
     pub events: u64,
-    /// Packets written.
+    /// Number of packets in its file.
     pub packets: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Events lost.
+    /// When events were lost, and how many.
     pub losses: Losses,
     /// Events from before the first one that is here, which a flight recorder's buffer no longer holds.
     pub overwritten: Option<LossRange>,

@@ -13,7 +13,7 @@ use tracewing_units::{Cpu, Pid, Tid};
 use crate::Error;
 use crate::record::{STACK_REGISTERS, Stacks};
 
-/// What is sampled.
+/// Which processes are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// A process, and all processes and threads that it starts, from its next `exec` on.
@@ -23,7 +23,7 @@ pub enum Subject {
         /// Whether to include the processes that they fork.
         children: bool,
     },
-    /// All processes.
+    /// All processes of the machine, and the kernel.
     System,
 }
 

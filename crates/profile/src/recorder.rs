@@ -28,17 +28,17 @@ use crate::unwind::Unwinding;
 /// Settings of a recording.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What is sampled.
+    /// Which processes are sampled.
     pub subject: Subject,
     /// Samples per second on each CPU that is not idle.
     pub hertz: u32,
     /// How the callers of a program's functions are found.
     pub stacks: Stacks,
-    /// The recording's clock.
+    /// The clock of the recording, to which the kernel's stamps are converted.
     pub clock: TraceClock,
     /// Description of the clock in the metadata.
     pub clock_class: ClockClass,
-    /// The trace's identity.
+    /// UUID of the trace, which each of its packets repeats.
     pub uuid: Uuid,
 }
 
@@ -47,7 +47,7 @@ pub struct Options {
 pub struct Summary {
     /// One per CPU with any data, ordered by CPU number.
     pub streams: Vec<StreamSummary>,
-    /// Lost events.
+    /// When samples were lost, and how many.
     pub losses: Vec<LossRange>,
     /// Messages for the user, one line each.
     pub notices: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Summary {
     pub unwritten: Option<tracewing_streams::Error>,
 }
 
-/// A running recording.
+/// A running recording of samples: one buffer per CPU, drained by its owner.
 pub struct ProfileRecorder {
     cpus: Vec<Sampled>,
     writer: Writer,

@@ -113,7 +113,7 @@ pub enum Outcome {
     Detached,
     /// The event does not fit the current sub-buffer of `cpu`, whose position was `head`.
     Full {
-        /// CPU number.
+        /// The CPU on which the sequence ran.
         cpu: Cpu,
         /// Write position of that CPU's buffer, as the sequence found it.
         head: u64,

@@ -101,7 +101,7 @@ impl Chunk {
 pub struct Damaged {
     /// Bytes skipped. 0: the write position itself is damaged; nothing can be read until it changes.
     pub bytes: u64,
-    /// The contradiction.
+    /// Which words contradict each other.
     pub cause: Contradiction,
 }
 

@@ -39,7 +39,7 @@ pub enum AskError {
     NoSuch {
         /// The name or process id that was given.
         name: String,
-        /// The running recordings.
+        /// The recordings that do run, which the message lists.
         running: Vec<Running>,
     },
     /// The recording that is meant may be one that does not answer.

@@ -60,7 +60,7 @@ impl Change {
 /// A recorded process, as it answers to a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Process {
-    /// Process id.
+    /// Its process id in the recorder's PID namespace.
     pub pid: Pid,
     /// Name of its program.
     pub name: String,

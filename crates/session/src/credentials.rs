@@ -22,7 +22,7 @@ const PEER_PIDFD: libc::c_int = 77;
 pub(crate) struct Peer {
     /// Process id in the recorder's namespace; always positive.
     pub pid: Pid,
-    /// Effective user id.
+    /// Effective user id when it connected.
     pub uid: u32,
 }
 

@@ -10,7 +10,7 @@ use tracewing_units::Pid;
 /// A process that joins, or did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// Process id.
+    /// Its process id in the recorder's PID namespace.
     pub pid: Pid,
     /// File name of its executable, or where that is not known the name of its main thread; may be empty.
     pub name: String,

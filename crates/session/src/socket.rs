@@ -58,7 +58,6 @@ pub(crate) struct Listener {
     parent: OwnedFd,
     folder: String,
     lock: OwnedFd,
-    /// Where programs connect.
     path: PathBuf,
     join: OwnedFd,
     control: OwnedFd,

@@ -17,11 +17,11 @@ pub type TrackId = u32;
 /// Something with states over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Track {
-    /// A CPU.
+    /// A CPU: its state is the thread that it runs.
     Cpu(Cpu),
     /// An LWP; numbers are reused after their owners have ended.
     Lwp(Tid),
-    /// A user thread.
+    /// A user thread, by its number in its process.
     Task(Task),
 }
 
@@ -97,7 +97,7 @@ struct Pending {
     doubted: Timestamp,
 }
 
-/// Follows the changes.
+/// The fold that turns the changes of the super-trace into states on tracks.
 #[derive(Debug)]
 pub struct States<S> {
     /// Takes the states.

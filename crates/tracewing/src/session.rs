@@ -67,11 +67,11 @@ struct Worker {
 pub struct SessionSummary {
     /// The trace folder. Of a flight recorder, the last snapshot's; empty without one.
     pub folder: PathBuf,
-    /// Events in it.
+    /// Events that the folder contains.
     pub events: u64,
     /// Events that were lost; `tracewing.json` in the folder says why and when.
     pub lost: u64,
-    /// Bytes of packets.
+    /// Size of the packets in it, in bytes.
     pub bytes: u64,
 }
 

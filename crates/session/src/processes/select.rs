@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 /// Selection of processes that are already running.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attach {
-    /// Process ids.
+    /// Processes given by number (`--pid`).
     pub pids: Vec<Pid>,
     /// Shell patterns: selects the processes that are running when the recording begins and whose executable
     /// or first thread has a matching name.

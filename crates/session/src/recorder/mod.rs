@@ -166,7 +166,7 @@ pub(crate) struct Recorder<'a> {
     priority: Option<Priority>,
 }
 
-/// Periodic checks.
+/// What the recorder checks periodically, since nothing reports its changes.
 pub(crate) struct Watches {
     pub(crate) places: Places,
     /// When to look again which programs that have joined are filtered.

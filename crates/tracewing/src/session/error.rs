@@ -27,9 +27,9 @@ pub enum SessionError {
     /// The system refuses what every program needs.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// What was tried, in the words of the message.
         action: &'static str,
-        /// The system's answer.
+        /// The error that the system returned.
         source: std::io::Error,
     },
     /// A snapshot was asked of a session that writes everything anyway, or has ended.
