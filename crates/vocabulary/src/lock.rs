@@ -103,7 +103,7 @@ macro_rules! lock_events {
                 caller: u64 [hex],
             }
 
-            /// The thread waits for a condition variable and releases the mutex meanwhile.
+            /// The thread waits for a condition variable, and releases the mutex while it waits.
             ConditionWait "condition_wait" [print = "condition {condition:#x} with mutex {lock:#x} at {caller:#x}"] {
                 /// Address of the condition variable.
                 condition: LockAddress [hex],
