@@ -56,7 +56,7 @@ pub enum Missing {
     },
     /// The kernel has no tracefs.
     #[error(
-        "this kernel has no tracefs: kernel events need one built with CONFIG_EVENT_TRACING, as every distribution's is"
+        "this kernel has no tracefs: kernel events need one built with CONFIG_EVENT_TRACING, as those of all distributions are"
     )]
     Tracefs,
     /// The kernel is locked down.
@@ -127,11 +127,11 @@ pub enum Error {
     )]
     NothingChosen(String),
     /// The kernel refused every chosen event.
-    #[error("the kernel lets none of the chosen events be enabled: {}", joined(.0))]
+    #[error("the kernel refuses to enable any of the chosen events: {}", joined(.0))]
     NothingEnabled(Vec<RefusedEvent>),
     /// The kernel has no uprobes.
     #[error(
-        "this kernel has no probes: they need one built with CONFIG_UPROBE_EVENTS, as every distribution's is"
+        "this kernel has no probes: they need one built with CONFIG_UPROBE_EVENTS, as those of all distributions are"
     )]
     NoUprobes,
     /// A probe cannot be placed.

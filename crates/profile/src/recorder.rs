@@ -122,7 +122,7 @@ impl ProfileRecorder {
         if terms.trigger == Trigger::CpuClock {
             notices.push(
                 "profile: no hardware counters here (usual in virtual machines): the CPU's timer takes the samples, \
-                 none while interrupts are off"
+                 but none while interrupts are off"
                     .to_owned(),
             );
         }

@@ -176,7 +176,7 @@ fn check_kernel(args: &Args, is_half: bool, has_probes: bool) -> Result<()> {
         bail!("--profile takes samples of a command, or of the processes of --with: leave one of them out");
     }
     if kernel.no_kernel && kernel.system_wide && !has_probes {
-        bail!("--system-wide is about kernel events, of which --no-kernel leaves none");
+        bail!("--system-wide records kernel events, and --no-kernel leaves them out: give one of the two");
     }
     Ok(())
 }

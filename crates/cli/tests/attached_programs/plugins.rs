@@ -134,7 +134,7 @@ fn the_first_copy_of_a_program_is_attached_to() {
     let notes: Vec<&str> =
         notes.filter(|line| line.contains("libplugin.so, which it has loaded at ")).collect();
     assert!(
-        matches!(notes[..], [note] if note.ends_with(" s on: what it has emitted before is unknown")),
+        matches!(notes[..], [note] if note.ends_with(" s on: what it emitted before that is unknown")),
         "{said}"
     );
     wait_until("the agent has ended", || is_left(&program));

@@ -108,7 +108,7 @@ impl Recorder<'_> {
                 format!(", which it has loaded at {at:.3} s,")
             });
             self.join.note(format!(
-                "{}: {}{since} is recorded from {:.3} s on: what it has emitted before is unknown",
+                "{}: {}{since} is recorded from {:.3} s on: what it emitted before that is unknown",
                 name(pid),
                 file_name(&entry),
                 now.as_secs_f64()
