@@ -145,3 +145,27 @@ impl Class {
         }
     }
 }
+
+/// Whether a field of a switch, of threads or of tasks, describes what runs after it: `next`, `next_tid`.
+pub fn describes_next(field: &str) -> bool {
+    let rest = field.strip_prefix(user_thread::Switch::next.name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn of_each_switch_the_fields_of_what_runs_next_are_known() {
+        let of = |fields: &'static [Field]| -> Vec<&str> {
+            fields.iter().map(|field| field.name).filter(|name| describes_next(name)).collect()
+        };
+        assert_eq!(of(kernel::Switch::FIELDS), ["next_tid", "next_comm"]);
+        assert_eq!(of(user_thread::Switch::FIELDS), ["next"]);
+        // LTTng records this one, too.
+        assert!(describes_next("next_prio"));
+        assert!(!describes_next("nextcloud_id") && !describes_next("tid"));
+    }
+}

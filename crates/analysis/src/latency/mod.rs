@@ -35,7 +35,7 @@ use tracewing_rules::Scope;
 use tracewing_trace::super_trace::{Change, Fold, LwpSerial, Seen, TaskSerial};
 use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
 use tracewing_units::{Duration, Timestamp};
-use tracewing_vocabulary::context;
+use tracewing_vocabulary::{context, describes_next};
 
 /// Events with which periods begin or end: `NAME` or `NAME where CONDITION`, NAME being a pattern ([`Glob`]).
 #[derive(Debug, Clone, PartialEq)]
@@ -266,7 +266,7 @@ impl Latency {
         let by = &question.by;
         let begin = Side::new(&question.begin, by.iter().map(|(begin, _)| begin), recording)?;
         let end = Side::new(&question.end, by.iter().map(|(_, end)| end), recording)?;
-        let ends_at_next = by.iter().any(|(_, end)| end.name.starts_with("next"));
+        let ends_at_next = by.iter().any(|(_, end)| describes_next(&end.name));
         let groups = Groups::new(&question.group, ends_at_next);
         let ends = question.end.name();
         if let Some(variable) = groups.missing(recording, &Glob::new(ends)) {
