@@ -13,7 +13,7 @@
 
 use crate::region::VERSION;
 use crate::schema::Class;
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 /// First word of a table: `twngclas` in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"twngclas");
@@ -96,7 +96,7 @@ impl Header {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u64()? != MAGIC || input.u32()? != VERSION {
-            return Err(WireError::Invalid("table of event classes"));
+            return Err(WireError::Invalid(Malformed::ClassTable));
         }
         let bytes = input.u32()?;
         let mut recording = [0; 16];

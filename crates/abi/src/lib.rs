@@ -30,7 +30,7 @@ pub mod site;
 pub mod ways;
 pub mod wire;
 
-pub use wire::WireError;
+pub use wire::{Malformed, WireError};
 
 /// The environment variable that lists the sockets of a program's recorders: paths of Unix sockets with
 /// colons between them, the newest recorder's first. A program joins the first 8

@@ -37,7 +37,7 @@ pub mod join;
 pub mod late;
 pub mod snapshot;
 
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 /// Largest message, bytes.
 pub const MAX_MESSAGE: usize = 60 * 1024;
@@ -122,11 +122,11 @@ impl Hello {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != HELLO {
-            return Err(WireError::Invalid("first message"));
+            return Err(WireError::Invalid(Malformed::FirstMessage));
         }
         let (version, pid) = (input.u32()?, input.u32()?);
         let can_publish = input.u8()? != 0;
-        let joining = Joining::from_number(input.u8()?).ok_or(WireError::Invalid("kind of joining"))?;
+        let joining = Joining::from_number(input.u8()?).ok_or(WireError::Invalid(Malformed::Joining))?;
         let _padding = input.u16()?;
         let copy = input.u64()?;
         Ok(Self { version, pid, can_publish, joining, copy, waits: [input.u64()?, input.u64()?] })
@@ -186,7 +186,7 @@ impl Answer {
             }
             KNOWN => Ok(Self::Known),
             REFUSED => Ok(Self::Refused),
-            _ => Err(WireError::Invalid("answer")),
+            _ => Err(WireError::Invalid(Malformed::Answer)),
         }
     }
 }
@@ -248,7 +248,7 @@ impl<'a> ClassesWriter<'a> {
 pub fn decode_classes(bytes: &[u8]) -> Result<impl Iterator<Item = Result<&[u8], WireError>>, WireError> {
     let mut input = Input::new(bytes);
     if input.u32()? != CLASSES {
-        return Err(WireError::Invalid("message: event classes expected"));
+        return Err(WireError::Invalid(Malformed::ClassesExpected));
     }
     let count = input.u16()?;
     Ok((0..count).map(move |_| {

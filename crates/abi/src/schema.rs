@@ -22,7 +22,7 @@
 //! | `Optional` | `u8` 0, or `u8` 1 and the scalar |
 //! | `Enumeration` | the scalar |
 
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 /// How severe an event is, with LTTng-UST's number (`loglevel` in the metadata).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -307,10 +307,10 @@ impl<'a> ClassView<'a> {
     /// What is malformed. A class that decodes can be walked without further errors.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
-        let level = Level::from_number(input.u8()?).ok_or(WireError::Invalid("level"))?;
+        let level = Level::from_number(input.u8()?).ok_or(WireError::Invalid(Malformed::Level))?;
         let major = input.u8()?;
         if major >= MAJORS {
-            return Err(WireError::Invalid("major class"));
+            return Err(WireError::Invalid(Malformed::MajorClass));
         }
         let (name, description, print, file) = (input.str()?, input.str()?, input.str()?, input.str()?);
         let line = input.u32()?;
@@ -325,7 +325,7 @@ impl<'a> ClassView<'a> {
             }
         }
         if !rest.bytes.is_empty() {
-            return Err(WireError::Invalid("length of a class description"));
+            return Err(WireError::Invalid(Malformed::ClassLength));
         }
         Ok(this)
     }
@@ -344,10 +344,10 @@ fn label<'a>(input: &mut Input<'a>) -> Result<Label<'a>, WireError> {
 impl<'a> FieldView<'a> {
     fn decode(input: &mut Input<'a>) -> Result<Self, WireError> {
         let name = input.str()?;
-        let shape = Shape::from_number(input.u8()?).ok_or(WireError::Invalid("shape of a field"))?;
-        let scalar = Scalar::from_number(input.u8()?).ok_or(WireError::Invalid("type of a field"))?;
+        let shape = Shape::from_number(input.u8()?).ok_or(WireError::Invalid(Malformed::FieldShape))?;
+        let scalar = Scalar::from_number(input.u8()?).ok_or(WireError::Invalid(Malformed::FieldType))?;
         let length = input.u32()?;
-        let base = Base::from_number(input.u8()?).ok_or(WireError::Invalid("base of a field"))?;
+        let base = Base::from_number(input.u8()?).ok_or(WireError::Invalid(Malformed::FieldBase))?;
         let unit = input.str()?;
         let label_count = input.u16()?;
         let labels = *input;

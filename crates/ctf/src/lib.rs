@@ -77,5 +77,6 @@ pub mod write;
 
 pub use error::{
     Error, Expected, FieldFault, IndexFault, JsonFault, LimitFault, MetadataFault, MetadataPacketFault,
-    Needed, PacketFault, Reference, RoleFault, TraceClassFault, TsdlFault, ValueFault,
+    Needed, PacketFault, ParserText, Reference, RoleFault, TraceClassFault, TsdlBlock, TsdlFault,
+    TsdlMissing, TsdlNeeded, TsdlType, ValueFault,
 };

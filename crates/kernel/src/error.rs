@@ -97,6 +97,38 @@ pub(crate) fn joined(refused: &[RefusedEvent]) -> String {
     refused.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// An operation on a file or folder of tracefs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Action {
+    /// Open a file.
+    #[error("open")]
+    Open,
+    /// Read a file.
+    #[error("read")]
+    Read,
+    /// Write a file.
+    #[error("write")]
+    Write,
+    /// Make a folder.
+    #[error("make")]
+    Make,
+    /// Remove a folder.
+    #[error("remove")]
+    Remove,
+    /// List a folder.
+    #[error("list")]
+    List,
+}
+
+/// A line of the kernel's own log of errors, in its words: causes there have no numbers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct KernelText(pub(crate) String);
+
+fn in_parentheses(text: Option<&KernelText>) -> String {
+    text.map_or_else(String::new, |text| format!(" ({text})"))
+}
+
 /// Everything that can go wrong in this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -106,8 +138,8 @@ pub enum Error {
     /// A file of tracefs could not be used.
     #[error("cannot {action} {path}: {source}")]
     Tracefs {
-        /// The operation that failed, as in "cannot …".
-        action: &'static str,
+        /// The operation that failed.
+        action: Action,
         /// File or folder of the operation.
         path: PathBuf,
         /// Error that the system returned.
@@ -135,14 +167,14 @@ pub enum Error {
     )]
     NoUprobes,
     /// A probe cannot be placed.
-    #[error("the kernel cannot place the probe {name}: {source}{reason}")]
+    #[error("the kernel cannot place the probe {name}: {source}{}", in_parentheses(reason.as_ref()))]
     Probe {
         /// The name of its event.
         name: String,
         /// Error that the system returned.
         source: io::Error,
-        /// What more the kernel says, in parentheses.
-        reason: String,
+        /// What more the kernel says, if anything.
+        reason: Option<KernelText>,
     },
     /// Process numbers are not the kernel's here.
     #[error(

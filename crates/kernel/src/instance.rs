@@ -10,7 +10,7 @@
 //! PID namespace. (Files below `options/` do not keep an instance from being removed; Linux 6.18 dereferences
 //! freed memory when one of them is written then.)
 
-use crate::error::Error;
+use crate::error::{Action, Error};
 use crate::guardian::Guardian;
 use crate::probes::{self, Probe};
 use crate::tracefs::{Tracefs, write};
@@ -57,7 +57,7 @@ impl Instance {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                     path = instances.join(format!("{own}-{nth}"))
                 }
-                Err(source) => return Err(Error::Tracefs { action: "make", path, source }),
+                Err(source) => return Err(Error::Tracefs { action: Action::Make, path, source }),
             }
         }
         let guardian = Guardian::start(&path, &tracefs.root().join(probes::FILE));
@@ -65,7 +65,7 @@ impl Instance {
             Self { root: tracefs.root().to_owned(), removed: false, held: None, guardian, path };
         let path = instance.path.join("tracing_on");
         let held = File::open(&path);
-        instance.held = Some(held.map_err(|source| Error::Tracefs { action: "open", path, source })?);
+        instance.held = Some(held.map_err(|source| Error::Tracefs { action: Action::Open, path, source })?);
         instance.set("tracing_on", "0")?;
         Ok(instance)
     }
@@ -106,7 +106,7 @@ impl Instance {
                 Err(e) if is_busy(&e) && begin.elapsed() < PATIENCE => sleep(Duration::from_millis(10)),
                 Err(source) => {
                     quiet?;
-                    return Err(Error::Tracefs { action: "remove", path: self.path.clone(), source });
+                    return Err(Error::Tracefs { action: Action::Remove, path: self.path.clone(), source });
                 }
             }
         }
@@ -135,7 +135,7 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// Removes the instances of recorders that are no more.
 fn remove_stale(instances: &Path) -> Result<(), Error> {
-    let list = |source| Error::Tracefs { action: "list", path: instances.to_owned(), source };
+    let list = |source| Error::Tracefs { action: Action::List, path: instances.to_owned(), source };
     for entry in fs::read_dir(instances).map_err(list)? {
         let entry = entry.map_err(list)?;
         let Some((pid, start)) = entry.file_name().to_str().and_then(owner) else { continue };

@@ -125,7 +125,7 @@ mod tracefs;
 
 pub use class::{Class, compile};
 pub use clock::KernelClock;
-pub use error::{Error, FormatError, Missing, RefusedEvent};
+pub use error::{Action, Error, FormatError, KernelText, Missing, RefusedEvent};
 pub use flight::KernelFlightRecorder;
 pub use losses::{LossRange, Losses};
 pub use options::{DEFAULT_BUFFER_KIB, Options, POLL_INTERVAL, Scope, default_buffer_kib};

@@ -8,7 +8,7 @@
 //! refuses (`EBUSY`) to remove what an instance has enabled, which protects the probes of a living recorder
 //! in another PID namespace.
 
-use crate::error::Error;
+use crate::error::{Error, KernelText};
 use crate::tracefs::{Tracefs, read, write};
 use std::fs::File;
 use std::io;
@@ -79,7 +79,7 @@ pub(crate) fn define(tracefs: &Tracefs, group: &str, probes: &[Probe]) -> Result
         return Err(Error::NoUprobes);
     }
     for (nth, probe) in probes.iter().enumerate() {
-        let failed = |source| Error::Probe { name: probe.name.clone(), source, reason: String::new() };
+        let failed = |source| Error::Probe { name: probe.name.clone(), source, reason: None };
         let file = File::open(&probe.file).map_err(failed)?;
         write(&control, &probe.definition(group, nth, &file)).map_err(|error| match error {
             Error::Tracefs { source, .. } => {
@@ -92,10 +92,10 @@ pub(crate) fn define(tracefs: &Tracefs, group: &str, probes: &[Probe]) -> Result
 }
 
 /// What the kernel says of the last command that it refused.
-fn reason(tracefs: &Tracefs) -> String {
+fn reason(tracefs: &Tracefs) -> Option<KernelText> {
     let log = read(&tracefs.root().join("error_log")).unwrap_or_default();
     let last = log.lines().rev().find_map(|line| line.split_once("trace_uprobe: error: "));
-    last.map_or_else(String::new, |(_, reason)| format!(" ({})", reason.trim()))
+    last.map(|(_, reason)| KernelText(reason.trim().to_owned()))
 }
 
 /// Removes the probes of the groups that `is_gone` names; those that are enabled somewhere stay.

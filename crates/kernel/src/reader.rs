@@ -6,7 +6,7 @@
 //! also need newer kernels, or leave partly filled pages unread.
 
 use crate::clock::KernelClock;
-use crate::error::Error;
+use crate::error::{Action, Error};
 use crate::page::{Missed, Page, PageLayout};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open};
@@ -62,7 +62,7 @@ impl CpuReader {
             let path = dir.join(name);
             match open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
                 Ok(fd) => Ok((fd, path)),
-                Err(errno) => Err(Error::Tracefs { action: "open", path, source: errno.into() }),
+                Err(errno) => Err(Error::Tracefs { action: Action::Open, path, source: errno.into() }),
             }
         };
         let (raw, raw_path) = open("trace_pipe_raw")?;
@@ -146,7 +146,7 @@ impl CpuReader {
                 Err(Errno::INTR) => {}
                 Err(errno) => {
                     return Err(Error::Tracefs {
-                        action: "read",
+                        action: Action::Read,
                         path: self.raw_path.clone(),
                         source: errno.into(),
                     });
@@ -186,7 +186,7 @@ impl Stats {
         match read {
             Ok(len) => Ok(Counts::parse(&String::from_utf8_lossy(&text[..len]))),
             Err(errno) => {
-                Err(Error::Tracefs { action: "read", path: self.path.clone(), source: errno.into() })
+                Err(Error::Tracefs { action: Action::Read, path: self.path.clone(), source: errno.into() })
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::choose::{Choice, choose, system_calls};
 use crate::class::{Class, compile};
-use crate::error::{Error, RefusedEvent, joined};
+use crate::error::{Action, Error, RefusedEvent, joined};
 use crate::instance::Instance;
 use crate::options::{Options, Scope};
 use crate::probes::{self, Probe};
@@ -236,9 +236,7 @@ fn place(
         let Some(mut class) = class(tracefs, classes.len(), &group, &event)? else { continue };
         class.record.name = Some(probe.name.clone());
         instance.set(&format!("events/{group}/{event}/enable"), "1").map_err(|error| match error {
-            Error::Tracefs { source, .. } => {
-                Error::Probe { name: probe.name.clone(), source, reason: String::new() }
-            }
+            Error::Tracefs { source, .. } => Error::Probe { name: probe.name.clone(), source, reason: None },
             error => error,
         })?;
         classes.push(class);
@@ -265,7 +263,7 @@ fn open_cpus(tracefs: &Tracefs, instance: &Instance, options: &Options) -> Resul
     let pages = (options.buffer_kib as usize * 1024).div_ceil(page_size - tracefs.layout().header()).max(2);
     let buffers = Buffers { layout: tracefs.layout(), clock: options.clock, page_size, pages };
     let dir = instance.path().join("per_cpu");
-    let list = |source: io::Error| Error::Tracefs { action: "list", path: dir.clone(), source };
+    let list = |source: io::Error| Error::Tracefs { action: Action::List, path: dir.clone(), source };
     let mut numbers = Vec::new();
     for entry in fs::read_dir(&dir).map_err(list)? {
         let name = entry.map_err(list)?.file_name();

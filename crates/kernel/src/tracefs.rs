@@ -2,7 +2,7 @@
 //!
 //! Only reads outside of the own instance; instances are [`crate::instance`]'s business.
 
-use crate::error::{Error, FormatError, Missing};
+use crate::error::{Action, Error, FormatError, Missing};
 use crate::format::Format;
 use crate::page::PageLayout;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -190,19 +190,19 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     match result {
         // Print formats may hold bytes of any kind.
         Ok(()) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(source) => Err(Error::Tracefs { action: "read", path: path.to_owned(), source }),
+        Err(source) => Err(Error::Tracefs { action: Action::Read, path: path.to_owned(), source }),
     }
 }
 
 /// Empties a list in a file of tracefs.
 pub(crate) fn clear(path: &Path) -> Result<(), Error> {
     let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
-    file.map(drop).map_err(|source| Error::Tracefs { action: "write", path: path.to_owned(), source })
+    file.map(drop).map_err(|source| Error::Tracefs { action: Action::Write, path: path.to_owned(), source })
 }
 
 /// Writes a setting into a file of tracefs.
 pub(crate) fn write(path: &Path, value: &str) -> Result<(), Error> {
     let file = fs::OpenOptions::new().write(true).open(path);
     let result = file.and_then(|mut file| file.write_all(value.as_bytes()));
-    result.map_err(|source| Error::Tracefs { action: "write", path: path.to_owned(), source })
+    result.map_err(|source| Error::Tracefs { action: Action::Write, path: path.to_owned(), source })
 }

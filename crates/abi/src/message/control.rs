@@ -11,7 +11,7 @@
 //! Only the user that records, and root, may ask.
 
 use super::snapshot::cut;
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 const CONTROL: u32 = u32::from_le_bytes(*b"twCt");
 const ANSWER: u32 = u32::from_le_bytes(*b"twEf");
@@ -80,10 +80,10 @@ impl<'a> Control<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != CONTROL {
-            return Err(WireError::Invalid("message: a change of the recording expected"));
+            return Err(WireError::Invalid(Malformed::RecordingChangeExpected));
         }
         if input.u32()? != crate::region::VERSION {
-            return Err(WireError::Invalid("version of a change of the recording"));
+            return Err(WireError::Invalid(Malformed::RecordingChangeVersion));
         }
         let this = match input.u8()? {
             0 => Self::Show,
@@ -95,9 +95,13 @@ impl<'a> Control<'a> {
             2 => Self::Majors { on: input.u8()? != 0, majors: input.u64()? },
             3 => Self::Pause,
             4 => Self::Resume,
-            _ => return Err(WireError::Invalid("change of the recording")),
+            _ => return Err(WireError::Invalid(Malformed::RecordingChange)),
         };
-        if input.bytes.is_empty() { Ok(this) } else { Err(WireError::Invalid("length of a change")) }
+        if input.bytes.is_empty() {
+            Ok(this)
+        } else {
+            Err(WireError::Invalid(Malformed::RecordingChangeLength))
+        }
     }
 }
 
@@ -204,7 +208,7 @@ impl<'a> AnswerWriter<'a> {
 /// # Errors
 /// The bytes are no answer.
 pub fn decode_answer(bytes: &[u8]) -> Result<(Answer<'_>, impl Iterator<Item = Item<'_>>), WireError> {
-    const INVALID: WireError = WireError::Invalid("answer to a change of the recording");
+    const INVALID: WireError = WireError::Invalid(Malformed::RecordingChangeAnswer);
     let mut input = Input::new(bytes);
     if input.u32()? != ANSWER {
         return Err(INVALID);

@@ -20,7 +20,7 @@
 //! of their own by it. The kernel names the process that has made a socket, and the one that has sent it:
 //! they must be the same.
 
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 const ENTER: u32 = u32::from_le_bytes(*b"twEn");
 const JOIN: u32 = u32::from_le_bytes(*b"twDj");
@@ -59,7 +59,7 @@ impl Door {
     /// # Errors
     /// It means nothing.
     pub fn of(word: i64) -> Result<Self, WireError> {
-        let small = |value: i64| i32::try_from(value).map_err(|_| WireError::Invalid("word of a door"));
+        let small = |value: i64| i32::try_from(value).map_err(|_| WireError::Invalid(Malformed::DoorWord));
         Ok(match word {
             0 => Self::Closed,
             i64::MAX => Self::Opening,
@@ -93,11 +93,11 @@ impl Enter {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != ENTER {
-            return Err(WireError::Invalid("message at a door"));
+            return Err(WireError::Invalid(Malformed::DoorMessage));
         }
-        let recording = input.take(16)?.try_into().map_err(|_| WireError::Invalid("recording"))?;
+        let recording = input.take(16)?.try_into().map_err(|_| WireError::Invalid(Malformed::Recording))?;
         if !input.bytes.is_empty() {
-            return Err(WireError::Invalid("length of a message at a door"));
+            return Err(WireError::Invalid(Malformed::DoorLength));
         }
         Ok(Self { recording })
     }

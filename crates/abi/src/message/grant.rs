@@ -2,7 +2,7 @@
 //! descriptions (`Grants`), and again whenever the recording's event rules change (`Change`, which the
 //! program answers with [`Done`]).
 
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 const GRANTS: u32 = u32::from_le_bytes(*b"twGr");
 const CHANGE: u32 = u32::from_le_bytes(*b"twCh");
@@ -97,7 +97,7 @@ fn put(out: &mut Output<'_>, grant: Grant<'_>) -> Result<(), WireError> {
 pub fn decode_grants(bytes: &[u8]) -> Result<impl Iterator<Item = Result<Grant<'_>, WireError>>, WireError> {
     let mut input = Input::new(bytes);
     if input.u32()? != GRANTS {
-        return Err(WireError::Invalid("message: grants expected"));
+        return Err(WireError::Invalid(Malformed::GrantsExpected));
     }
     each(input)
 }
@@ -111,7 +111,7 @@ pub fn decode_change(
 ) -> Result<(u32, impl Iterator<Item = Result<Grant<'_>, WireError>>), WireError> {
     let mut input = Input::new(bytes);
     if input.u32()? != CHANGE {
-        return Err(WireError::Invalid("message: change expected"));
+        return Err(WireError::Invalid(Malformed::ChangeExpected));
     }
     let number = input.u32()?;
     Ok((number, each(input)?))
@@ -162,7 +162,7 @@ impl<'a> Done<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != DONE {
-            return Err(WireError::Invalid("message: done expected"));
+            return Err(WireError::Invalid(Malformed::DoneExpected));
         }
         Ok(Self { number: input.u32()?, failed: input.u32()?, why: input.str()? })
     }

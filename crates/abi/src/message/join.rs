@@ -1,7 +1,7 @@
 //! An invitation to a further recording: a recorder passes it on to its programs, over the connections that
 //! it keeps. There is no answer; a program that accepts connects and joins as at its start.
 
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 const JOIN: u32 = u32::from_le_bytes(*b"twJn");
 
@@ -39,12 +39,12 @@ impl<'a> Join<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != JOIN {
-            return Err(WireError::Invalid("message: invitation expected"));
+            return Err(WireError::Invalid(Malformed::InvitationExpected));
         }
         let len = input.u16()?;
         let path = input.take(len.into())?;
         if path.len() > Self::LONGEST_PATH || !input.bytes.is_empty() {
-            return Err(WireError::Invalid("length of an invitation"));
+            return Err(WireError::Invalid(Malformed::InvitationLength));
         }
         Ok(Self { path })
     }

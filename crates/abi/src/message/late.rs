@@ -1,7 +1,7 @@
 //! Sent by a program once it is recorded, if its recorder has kept it waiting: the interval in which its
 //! events were not recorded. Also a recorder's last message to a program.
 
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 const LATE: u32 = u32::from_le_bytes(*b"twLa");
 const ALONE: u32 = u32::from_le_bytes(*b"twAl");
@@ -35,7 +35,7 @@ impl Late {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != LATE {
-            return Err(WireError::Invalid("message"));
+            return Err(WireError::Invalid(Malformed::Message));
         }
         Ok(Self { from: input.u64()?, to: input.u64()? })
     }

@@ -10,7 +10,7 @@
 //!                                      <-   Taken, once the snapshot is written
 //! ```
 
-use crate::wire::{Input, Output, WireError};
+use crate::wire::{Input, Malformed, Output, WireError};
 
 const ASK: u32 = u32::from_le_bytes(*b"twAs");
 const STATUS: u32 = u32::from_le_bytes(*b"twSt");
@@ -68,17 +68,17 @@ impl Question {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != ASK {
-            return Err(WireError::Invalid("question"));
+            return Err(WireError::Invalid(Malformed::Question));
         }
         if input.u32()? != crate::region::VERSION {
-            return Err(WireError::Invalid("version of a question"));
+            return Err(WireError::Invalid(Malformed::QuestionVersion));
         }
         Ok(match input.u8()? {
             0 => Self::Status,
             1 => Self::Snapshot(Asker::Program),
             2 => Self::Snapshot(Asker::Panic),
             3 => Self::Snapshot(Asker::Command),
-            _ => return Err(WireError::Invalid("question")),
+            _ => return Err(WireError::Invalid(Malformed::Question)),
         })
     }
 }
@@ -125,7 +125,7 @@ impl<'a> Status<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != STATUS {
-            return Err(WireError::Invalid("status"));
+            return Err(WireError::Invalid(Malformed::Status));
         }
         let (pid, command_pid) = (input.u32()?, input.u32()?);
         let mut processes = [0; Self::PROCESSES];
@@ -180,7 +180,7 @@ impl<'a> Taken<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         if input.u32()? != TAKEN {
-            return Err(WireError::Invalid("answer to a request for a snapshot"));
+            return Err(WireError::Invalid(Malformed::SnapshotAnswer));
         }
         let (tag, text) = (input.u8()?, input.str()?);
         match tag {
@@ -188,7 +188,7 @@ impl<'a> Taken<'a> {
             1 => Ok(Self::NotFlightRecorder),
             2 => Ok(Self::NotWanted),
             3 => Ok(Self::Failed(text)),
-            _ => Err(WireError::Invalid("answer to a request for a snapshot")),
+            _ => Err(WireError::Invalid(Malformed::SnapshotAnswer)),
         }
     }
 }

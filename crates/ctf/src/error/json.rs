@@ -8,13 +8,12 @@ use tracewing_units::Cycles;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonFault {
-    /// A fragment is no JSON text; what the JSON parser says.
+    /// A fragment is no JSON text.
     #[error("this is not JSON: {0}")]
-    Syntax(String),
-    /// A JSON value that is well-formed and cannot be read, as a number that is too large; what the JSON
-    /// parser says.
-    #[error("{0}")]
-    Unreadable(String),
+    Syntax(ParserText),
+    /// A JSON value that is well-formed and cannot be read, as a number that is too large.
+    #[error(transparent)]
+    Unreadable(ParserText),
     /// Another value than the specification has here.
     #[error("expected {expected}, found `{found}`")]
     Unexpected {
@@ -151,6 +150,11 @@ pub enum JsonFault {
     #[error(transparent)]
     Limit(#[from] LimitFault),
 }
+
+/// A fault in the words of the JSON parser, `serde_json`, whose own error can be neither copied nor compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ParserText(pub(crate) String);
 
 /// What the specification has in a place where something else is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,12 +11,12 @@ mod tsdl;
 mod value;
 
 pub use index::IndexFault;
-pub use json::{Expected, JsonFault, Needed, RoleFault};
+pub use json::{Expected, JsonFault, Needed, ParserText, RoleFault};
 pub use limit::LimitFault;
 pub use metadata::{MetadataFault, MetadataPacketFault};
 pub use packet::{FieldFault, PacketFault};
 pub use trace_class::{Reference, TraceClassFault};
-pub use tsdl::TsdlFault;
+pub use tsdl::{TsdlBlock, TsdlFault, TsdlMissing, TsdlNeeded, TsdlType};
 pub use value::ValueFault;
 
 /// Why metadata, a packet or an index could not be read.

@@ -31,7 +31,7 @@ pub enum TsdlFault {
     #[error("expected {expected}, found {found}")]
     Unexpected {
         /// What the grammar has here.
-        expected: &'static str,
+        expected: TsdlNeeded,
         /// The token that was found.
         found: String,
     },
@@ -49,7 +49,7 @@ pub enum TsdlFault {
         /// The keyword that was found.
         keyword: String,
         /// What the grammar has here.
-        expected: &'static str,
+        expected: TsdlNeeded,
     },
     /// A block without end.
     #[error("this block has no end; expected `}}`")]
@@ -60,7 +60,7 @@ pub enum TsdlFault {
         /// Name of the attribute.
         attribute: String,
         /// The kind of block.
-        block: &'static str,
+        block: TsdlBlock,
     },
     /// An attribute's value is of another kind.
     #[error("`{attribute}` is {expected}")]
@@ -68,22 +68,17 @@ pub enum TsdlFault {
         /// Name of the attribute.
         attribute: String,
         /// The values that the attribute accepts.
-        expected: &'static str,
+        expected: TsdlNeeded,
     },
     /// Something else is expected here.
     #[error("expected {0}")]
-    Expected(&'static str),
+    Expected(TsdlNeeded),
     /// An attribute that is there already.
     #[error("`{0}` is given twice")]
     Twice(String),
     /// A block without an attribute that it needs.
-    #[error("this {block} has no {attribute}")]
-    Missing {
-        /// The kind of block.
-        block: &'static str,
-        /// The attribute or attributes.
-        attribute: &'static str,
-    },
+    #[error("this {0}")]
+    Missing(TsdlMissing),
     /// Another version.
     #[error("CTF version {major}.{minor}, expected 1.8")]
     Version {
@@ -143,13 +138,13 @@ pub enum TsdlFault {
         /// Name of the field.
         field: String,
         /// The field class that it must have.
-        expected: &'static str,
+        expected: TsdlNeeded,
     },
     /// A type that is not declared.
     #[error("there is no `{kind} {name}`")]
     NoType {
-        /// `struct`, `variant` or `enum`.
-        kind: &'static str,
+        /// What it would be.
+        kind: TsdlType,
         /// Name that is not declared.
         name: String,
     },
@@ -241,6 +236,149 @@ pub enum TsdlFault {
     /// More field classes than are read.
     #[error(transparent)]
     Limit(#[from] LimitFault),
+}
+
+/// What CTF 1.8 has in a place where something else is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TsdlNeeded {
+    /// What a document consists of.
+    #[error("`trace`, `env`, `clock`, `stream`, `event`, `callsite` or a field class")]
+    Statement,
+    /// A name that is no keyword.
+    #[error("a name")]
+    Name,
+    /// The name of a field that is no keyword.
+    #[error("a field's name")]
+    FieldName,
+    /// A reference to a field.
+    #[error("a field")]
+    Field,
+    /// The new name of a field class.
+    #[error("the alias")]
+    Alias,
+    /// A field class.
+    #[error("a field class")]
+    FieldClass,
+    /// What a field class has between braces.
+    #[error("an attribute or `}}`")]
+    Attribute,
+    /// What a block has between braces.
+    #[error("an attribute, a field class or `}}`")]
+    BlockItem,
+    /// What follows `struct`, `variant` or `enum`.
+    #[error("a name or `{{`")]
+    NameOrBody,
+    /// What an enumeration has between braces.
+    #[error("a label or `}}`")]
+    Label,
+    /// What follows the name of an attribute or a scope.
+    #[error("`=` or `:=`")]
+    Assignment,
+    /// The right side of an attribute.
+    #[error("a value")]
+    Value,
+    /// Text as the right side of an attribute.
+    #[error("a string")]
+    Text,
+    /// One of two words as the right side of an attribute.
+    #[error("`true` or `false`")]
+    Truth,
+    /// An integer field class.
+    #[error("an integer")]
+    Integer,
+    /// A number that is not negative, or a field class with such numbers.
+    #[error("an unsigned integer")]
+    Unsigned,
+    /// A number that `i64` can hold.
+    #[error("a signed integer of 64 bits")]
+    Signed64,
+    /// A number that `i64` or `u64` can hold.
+    #[error("an integer of 64 bits")]
+    Integer64,
+    /// The field class of a magic number.
+    #[error("an unsigned integer of 32 bits")]
+    Unsigned32,
+    /// The field class of a UUID.
+    #[error("an array of 16 unsigned integers of 8 bits")]
+    UuidClass,
+    /// The text of a UUID.
+    #[error("a UUID, as \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"")]
+    Uuid,
+    /// The byte order of a field class.
+    #[error("`le`, `be`, `network` or `native`")]
+    ByteOrder,
+    /// The byte order of a trace.
+    #[error("`le`, `be` or `network`")]
+    TraceByteOrder,
+    /// The clock of a stamp.
+    #[error("`clock.NAME.value`")]
+    Clock,
+    /// The field class of a scope.
+    #[error("a `struct`")]
+    Structure,
+}
+
+/// What has attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TsdlBlock {
+    /// The trace.
+    #[error("trace")]
+    Trace,
+    /// A clock.
+    #[error("clock")]
+    Clock,
+    /// A data stream class.
+    #[error("stream")]
+    Stream,
+    /// An event record class.
+    #[error("event")]
+    Event,
+    /// An integer field class.
+    #[error("integer")]
+    Integer,
+    /// A field class of floating point numbers.
+    #[error("floating_point")]
+    Float,
+    /// A field class of text.
+    #[error("string")]
+    Text,
+}
+
+/// What lacks an attribute that it needs, and which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TsdlMissing {
+    /// The version of the format.
+    #[error("`trace` block has no `major` and `minor` version")]
+    Version,
+    /// The trace's byte order.
+    #[error("`trace` block has no `byte_order`")]
+    ByteOrder,
+    /// The name of a clock.
+    #[error("clock has no `name`")]
+    ClockName,
+    /// The name of an event: a warning, not an error.
+    #[error("event has no `name`")]
+    EventName,
+    /// The size of an integer field class.
+    #[error("integer has no `size`")]
+    Size,
+}
+
+/// Field classes that are declared with names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TsdlType {
+    /// A structure.
+    #[error("struct")]
+    Structure,
+    /// A variant.
+    #[error("variant")]
+    Variant,
+    /// An enumeration.
+    #[error("enum")]
+    Enumeration,
 }
 
 fn range(first: i128, last: i128) -> String {

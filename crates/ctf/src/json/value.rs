@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::error::Expected;
 use crate::metadata_text::{error_at, most_field_classes};
 use crate::model::{Attribute, Attributes, Place};
-use crate::{Error, JsonFault, MetadataFault};
+use crate::{Error, JsonFault, MetadataFault, ParserText};
 
 /// Attributes inside one another.
 const DEEPEST_ATTRIBUTE: u32 = 64;
@@ -73,9 +73,11 @@ impl<'t> Value<'t> {
                 let before: usize =
                     raw.split_inclusive('\n').take(error.line().max(1) - 1).map(str::len).sum();
                 let at = (before + error.column().saturating_sub(1)).min(raw.len().saturating_sub(1));
-                let reason = error.to_string();
-                let reason = reason.rsplit_once(" at line").map_or(reason.as_str(), |(reason, _)| reason);
-                Err(source.error_at(whole.start() + at, JsonFault::Syntax(reason.to_owned())))
+                let mut reason = error.to_string();
+                // The place is that in `raw`, not in the metadata.
+                reason.truncate(reason.rfind(" at line").unwrap_or(reason.len()));
+                let fault = JsonFault::Syntax(ParserText(reason));
+                Err(source.error_at(whole.start() + at, fault))
             }
         }
     }
@@ -103,7 +105,7 @@ impl<'t> Value<'t> {
     /// What the JSON parser has against a value.
     #[cold]
     fn unreadable(&self, error: &serde_json::Error) -> Error {
-        self.error(JsonFault::Unreadable(error.to_string()))
+        self.error(JsonFault::Unreadable(ParserText(error.to_string())))
     }
 
     #[cold]

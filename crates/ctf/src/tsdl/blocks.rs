@@ -11,7 +11,7 @@ use crate::model::{
     ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass, StructureClass,
     TraceClass,
 };
-use crate::{Error, LimitFault, TsdlFault};
+use crate::{Error, LimitFault, TsdlBlock, TsdlFault, TsdlMissing, TsdlNeeded};
 use tracewing_units::Cycles;
 
 /// What a block consists of.
@@ -42,17 +42,16 @@ impl Parser<'_> {
                     "byte_order" => match parser.byte_order(&attribute)? {
                         Some(order) => trace.byte_order = order,
                         None => {
-                            return Err(
-                                parser.error(attribute.place, TsdlFault::Expected("`le`, `be` or `network`"))
-                            );
+                            return Err(parser
+                                .error(attribute.place, TsdlFault::Expected(TsdlNeeded::TraceByteOrder)));
                         }
                     },
-                    name => parser.unknown_attribute("trace", name, attribute.start),
+                    name => parser.unknown_attribute(TsdlBlock::Trace, name, attribute.start),
                 }
                 Ok(())
             }
             Item::Scope(name, class) => {
-                parser.unknown_attribute("trace", name, class.place);
+                parser.unknown_attribute(TsdlBlock::Trace, name, class.place);
                 Ok(())
             }
         })?;
@@ -61,15 +60,10 @@ impl Parser<'_> {
                 return Err(self.error(place, TsdlFault::Version { major, minor }));
             }
         } else {
-            return Err(self.error(
-                place,
-                TsdlFault::Missing { block: "`trace` block", attribute: "`major` and `minor` version" },
-            ));
+            return Err(self.error(place, TsdlFault::Missing(TsdlMissing::Version)));
         }
         if self.native.is_none() {
-            return Err(
-                self.error(place, TsdlFault::Missing { block: "`trace` block", attribute: "`byte_order`" })
-            );
+            return Err(self.error(place, TsdlFault::Missing(TsdlMissing::ByteOrder)));
         }
         Ok(())
     }
@@ -124,15 +118,14 @@ impl Parser<'_> {
                         clock.origin = ClockOrigin::UnixEpoch;
                     }
                 }
-                name => parser.unknown_attribute("clock", name, attribute.start),
+                name => parser.unknown_attribute(TsdlBlock::Clock, name, attribute.start),
             }
             Ok(())
         })?;
         if let Some((offset, place)) = offset {
             self.set_offset(&mut clock, offset, place)?;
         }
-        clock.id = name
-            .ok_or_else(|| self.error(place, TsdlFault::Missing { block: "clock", attribute: "`name`" }))?;
+        clock.id = name.ok_or_else(|| self.error(place, TsdlFault::Missing(TsdlMissing::ClockName)))?;
         clock.name = Some(clock.id.clone());
         Ok(clock)
     }
@@ -142,7 +135,7 @@ impl Parser<'_> {
         let range = i64::MIN.into()..=u64::MAX.into();
         match attribute.value {
             Value::Number(offset) if range.contains(&offset) => Ok(offset),
-            _ => Err(self.value_error(attribute, "an integer of 64 bits")),
+            _ => Err(self.value_error(attribute, TsdlNeeded::Integer64)),
         }
     }
 
@@ -170,7 +163,7 @@ impl Parser<'_> {
             Item::Scope("event.header", scope) => parser.set_scope(&mut class.event_header, scope),
             Item::Scope("event.context", scope) => parser.set_scope(&mut class.common_context, scope),
             Item::Scope(name, class) => {
-                parser.unknown_attribute("stream", name, class.place);
+                parser.unknown_attribute(TsdlBlock::Stream, name, class.place);
                 Ok(())
             }
             Item::Attribute(attribute) if attribute.name == "id" => {
@@ -178,7 +171,7 @@ impl Parser<'_> {
                 Ok(())
             }
             Item::Attribute(attribute) => {
-                parser.unknown_attribute("stream", &attribute.name, attribute.start);
+                parser.unknown_attribute(TsdlBlock::Stream, &attribute.name, attribute.start);
                 Ok(())
             }
         })?;
@@ -193,7 +186,7 @@ impl Parser<'_> {
             Item::Scope("context", scope) => parser.set_scope(&mut class.specific_context, scope),
             Item::Scope("fields", scope) => parser.set_scope(&mut class.payload, scope),
             Item::Scope(name, class) => {
-                parser.unknown_attribute("event", name, class.place);
+                parser.unknown_attribute(TsdlBlock::Event, name, class.place);
                 Ok(())
             }
             Item::Attribute(attribute) => {
@@ -206,13 +199,13 @@ impl Parser<'_> {
                     "stream_id" => stream = Some(parser.unsigned(&attribute)?),
                     "loglevel" => class.log_level = Some(parser.signed(&attribute)?),
                     "model.emf.uri" => class.emf_uri = Some(parser.text_of(&attribute)?),
-                    name => parser.unknown_attribute("event", name, attribute.start),
+                    name => parser.unknown_attribute(TsdlBlock::Event, name, attribute.start),
                 }
                 Ok(())
             }
         })?;
         if !has_name {
-            let fault = TsdlFault::Missing { block: "event", attribute: "`name`" };
+            let fault = TsdlFault::Missing(TsdlMissing::EventName);
             self.warn(place, fault);
         }
         Ok((id, stream, class))
@@ -241,7 +234,7 @@ impl Parser<'_> {
                 self.declaration()?;
                 continue;
             }
-            let name = self.name_path("an attribute, a field class or `}`")?.join(".");
+            let name = self.name_path(TsdlNeeded::BlockItem)?.join(".");
             if !may_repeat && seen.contains(&name) {
                 return Err(self.error(start, TsdlFault::Twice(name)));
             }
@@ -253,7 +246,7 @@ impl Parser<'_> {
                 let value = self.value()?;
                 on_item(self, Item::Attribute(Attribute { name: name.clone(), start, value, place }))?;
             } else {
-                return Err(self.unexpected("`=` or `:=`"));
+                return Err(self.unexpected(TsdlNeeded::Assignment));
             }
             self.expect(";")?;
             seen.insert(name);
@@ -288,7 +281,7 @@ impl Parser<'_> {
 
     fn set_scope(&mut self, scope: &mut Option<StructureClass>, class: Sized) -> Result<(), Error> {
         let FieldClass::Structure(structure) = class.class else {
-            return Err(self.error(class.place, TsdlFault::Expected("a `struct`")));
+            return Err(self.error(class.place, TsdlFault::Expected(TsdlNeeded::Structure)));
         };
         self.budget = self
             .budget

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::lex;
 use crate::model::{DataStreamClass, FieldClass, Member, Scope, StructureClass, TraceClass};
-use crate::{Error, TsdlFault};
+use crate::{Error, TsdlFault, TsdlNeeded};
 
 /// Checks the headers and the packet contexts of a trace class that was read from `text`.
 pub(super) fn check(text: &str, trace: &TraceClass) -> Result<(), Error> {
@@ -63,7 +63,7 @@ fn second_clock(class: &FieldClass, first: &mut Option<Arc<str>>) -> Option<[Str
 }
 
 /// What a member of the scope's structure should be and is not.
-fn requirement(scope: Scope, member: &Member) -> Option<&'static str> {
+fn requirement(scope: Scope, member: &Member) -> Option<TsdlNeeded> {
     let integer = match &member.class {
         FieldClass::Integer(class) => Some(class),
         FieldClass::Enumeration(class) => Some(&class.integer),
@@ -73,18 +73,16 @@ fn requirement(scope: Scope, member: &Member) -> Option<&'static str> {
     match (scope, member.name.as_str()) {
         (Scope::PacketHeader, "magic") => {
             let good = is_unsigned && integer.is_some_and(|class| class.size == 32);
-            (!good).then_some("an unsigned integer of 32 bits")
+            (!good).then_some(TsdlNeeded::Unsigned32)
         }
-        (Scope::PacketHeader, "uuid") => {
-            (!is_uuid(&member.class)).then_some("an array of 16 unsigned integers of 8 bits")
-        }
+        (Scope::PacketHeader, "uuid") => (!is_uuid(&member.class)).then_some(TsdlNeeded::UuidClass),
         (Scope::PacketHeader, "stream_id" | "stream_instance_id")
         | (
             Scope::PacketContext,
             "packet_size" | "content_size" | "timestamp_begin" | "timestamp_end" | "events_discarded"
             | "packet_seq_num",
-        ) => (!is_unsigned).then_some("an unsigned integer"),
-        (Scope::EventHeader, "id") => (!is_unsigned).then_some("an unsigned integer"),
+        ) => (!is_unsigned).then_some(TsdlNeeded::Unsigned),
+        (Scope::EventHeader, "id") => (!is_unsigned).then_some(TsdlNeeded::Unsigned),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use super::types::plain_name;
 use super::values::Attribute;
 use crate::metadata_text::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{FieldClass, FieldLocation, Member, Origin, StructureClass, VariantClass, VariantOption};
-use crate::{Error, TsdlFault};
+use crate::{Error, TsdlFault, TsdlNeeded, TsdlType};
 
 impl Parser<'_> {
     /// `struct NAME? { … }? align(N)?`
@@ -18,7 +18,7 @@ impl Parser<'_> {
         self.at += 1;
         let name = self.tag_name()?;
         if !self.at_sign("{") {
-            let mut found = self.declared("struct", name, place)?;
+            let mut found = self.declared(TsdlType::Structure, name, place)?;
             let min_align = self.least_alignment()?;
             if let (FieldClass::Structure(class), true) = (&mut found.class, min_align > 0) {
                 let class = Arc::make_mut(class);
@@ -30,7 +30,7 @@ impl Parser<'_> {
         self.take_underscores(&mut members);
         let min_align = self.least_alignment()?;
         let class = StructureClass { min_align, members, ..StructureClass::default() }.into();
-        self.finish("struct", name, Sized { class, nodes, depth, place })
+        self.finish(TsdlType::Structure, name, Sized { class, nodes, depth, place })
     }
 
     /// `align(N)`, or nothing, which gives 0.
@@ -57,7 +57,7 @@ impl Parser<'_> {
             self.expect(">")?;
         }
         if !self.at_sign("{") {
-            let mut found = self.declared("variant", name, place)?;
+            let mut found = self.declared(TsdlType::Variant, name, place)?;
             if let (FieldClass::Variant(class), false) = (&mut found.class, tag.path.is_empty()) {
                 Arc::make_mut(class).tag = tag;
             }
@@ -70,7 +70,7 @@ impl Parser<'_> {
             ..VariantOption::new(name, class)
         });
         let class = VariantClass { options: options.collect(), ..VariantClass::new(tag) }.into();
-        self.finish("variant", name, Sized { class, nodes, depth, place })
+        self.finish(TsdlType::Variant, name, Sized { class, nodes, depth, place })
     }
 
     /// The optional name after `struct`, `variant` or `enum`.
@@ -88,18 +88,23 @@ impl Parser<'_> {
     /// A structure, variant or enumeration that was declared before.
     pub(super) fn declared(
         &mut self,
-        kind: &'static str,
+        kind: TsdlType,
         name: Option<String>,
         place: usize,
     ) -> Result<Sized, Error> {
-        let Some(name) = name else { return Err(self.unexpected("a name or `{`")) };
+        let Some(name) = name else { return Err(self.unexpected(TsdlNeeded::NameOrBody)) };
         match self.scopes.find(&format!("{kind} {name}")) {
             Some(found) => Ok(Sized { place, ..found.clone() }),
             None => Err(self.error(place, TsdlFault::NoType { kind, name })),
         }
     }
 
-    pub(super) fn finish(&mut self, kind: &str, name: Option<String>, class: Sized) -> Result<Sized, Error> {
+    pub(super) fn finish(
+        &mut self,
+        kind: TsdlType,
+        name: Option<String>,
+        class: Sized,
+    ) -> Result<Sized, Error> {
         if let Some(name) = name {
             self.add_type(format!("{kind} {name}"), class.clone(), class.place)?;
         }

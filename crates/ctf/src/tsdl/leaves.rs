@@ -10,7 +10,7 @@ use crate::model::{
     DisplayBase, Encoding, EnumerationClass, EnumerationMapping, FieldClass, FloatClass, IntegerClass,
     StringClass,
 };
-use crate::{Error, TsdlFault};
+use crate::{Error, TsdlBlock, TsdlFault, TsdlMissing, TsdlNeeded, TsdlType};
 
 impl Parser<'_> {
     /// The attributes between braces.
@@ -20,7 +20,7 @@ impl Parser<'_> {
         let mut names = HashSet::new();
         while !self.eat("}") {
             let start = self.at;
-            let name = self.name_path("an attribute or `}`")?.join(".");
+            let name = self.name_path(TsdlNeeded::Attribute)?.join(".");
             if !names.insert(name.clone()) {
                 return Err(self.error(start, TsdlFault::Twice(name)));
             }
@@ -61,14 +61,13 @@ impl Parser<'_> {
                         self.clock_uses.push((clock.clone(), attribute.place));
                         class.mapped_clock = Some(clock.as_str().into());
                     } else {
-                        return Err(self.error(attribute.place, TsdlFault::Expected("`clock.NAME.value`")));
+                        return Err(self.error(attribute.place, TsdlFault::Expected(TsdlNeeded::Clock)));
                     }
                 }
-                _ => self.unknown_attribute("integer", &attribute.name, attribute.start),
+                _ => self.unknown_attribute(TsdlBlock::Integer, &attribute.name, attribute.start),
             }
         }
-        class.size = size
-            .ok_or_else(|| self.error(place, TsdlFault::Missing { block: "integer", attribute: "`size`" }))?;
+        class.size = size.ok_or_else(|| self.error(place, TsdlFault::Missing(TsdlMissing::Size)))?;
         class.align = align.unwrap_or(if class.size.is_multiple_of(8) { 8 } else { 1 });
         Ok(class.into())
     }
@@ -84,7 +83,7 @@ impl Parser<'_> {
                 "mant_dig" => mantissa = self.unsigned(&attribute)?,
                 "align" => class.align = self.alignment(&attribute)?,
                 "byte_order" => class.byte_order = self.byte_order(&attribute)?.unwrap_or(class.byte_order),
-                _ => self.unknown_attribute("floating_point", &attribute.name, attribute.start),
+                _ => self.unknown_attribute(TsdlBlock::Float, &attribute.name, attribute.start),
             }
         }
         class.size = match (exponent, mantissa) {
@@ -101,7 +100,7 @@ impl Parser<'_> {
             for attribute in self.attributes()? {
                 match attribute.name.as_str() {
                     "encoding" => encoding = self.encoding(&attribute)?,
-                    _ => self.unknown_attribute("string", &attribute.name, attribute.start),
+                    _ => self.unknown_attribute(TsdlBlock::Text, &attribute.name, attribute.start),
                 }
             }
         }
@@ -145,7 +144,7 @@ impl Parser<'_> {
         let name = self.tag_name()?;
         let container = self.container()?;
         if container.is_none() && !self.at_sign("{") {
-            return self.declared("enum", name, place);
+            return self.declared(TsdlType::Enumeration, name, place);
         }
         let container = match container {
             Some(container) => container,
@@ -179,14 +178,14 @@ impl Parser<'_> {
         if class.mappings.is_empty() {
             return Err(self.error(place, TsdlFault::NoLabels));
         }
-        self.finish("enum", name, Sized { class: class.into(), nodes: 1, depth: 1, place })
+        self.finish(TsdlType::Enumeration, name, Sized { class: class.into(), nodes: 1, depth: 1, place })
     }
 
     /// `: CONTAINER`, if it is there.
     fn container(&mut self) -> Result<Option<Sized>, Error> {
         match self.eat(":") {
             true if matches!(self.peek_word(), Some("struct" | "variant" | "enum")) => {
-                Err(self.unexpected("an integer"))
+                Err(self.unexpected(TsdlNeeded::Integer))
             }
             true => self.class_specifier().map(Some),
             false => Ok(None),
@@ -197,7 +196,7 @@ impl Parser<'_> {
     fn label(&mut self, class: &EnumerationClass, next: i128) -> Result<(String, (i128, i128)), Error> {
         let label = match self.peek() {
             Token::Text(label) | Token::Word(label) => label.clone(),
-            _ => return Err(self.unexpected("a label or `}`")),
+            _ => return Err(self.unexpected(TsdlNeeded::Label)),
         };
         self.at += 1;
         let place = self.at;

@@ -10,7 +10,7 @@ use crate::metadata_text::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{
     DisplayBase, DynamicArrayClass, FieldClass, FieldLocation, Origin, Scope, StaticArrayClass,
 };
-use crate::{Error, LimitFault, TsdlFault};
+use crate::{Error, LimitFault, TsdlFault, TsdlNeeded};
 
 /// A name with its array dimensions, outermost first.
 pub(super) struct Declarator {
@@ -63,7 +63,7 @@ impl Parser<'_> {
                 return Ok(());
             }
         } else {
-            let expected = "`trace`, `env`, `clock`, `stream`, `event`, `callsite` or a field class";
+            let expected = TsdlNeeded::Statement;
             return Err(self.error(place, TsdlFault::Unexpected { expected, found: self.peek().to_string() }));
         }
         self.expect(";")
@@ -136,11 +136,12 @@ impl Parser<'_> {
             "align",
         ];
         if let Some(keyword) = self.peek_word().filter(|word| NO_NAMES.contains(word)) {
-            return Err(
-                self.error(self.at, TsdlFault::Keyword { keyword: keyword.to_owned(), expected: "a name" })
-            );
+            return Err(self.error(
+                self.at,
+                TsdlFault::Keyword { keyword: keyword.to_owned(), expected: TsdlNeeded::Name },
+            ));
         }
-        let mut name = self.word("the alias")?;
+        let mut name = self.word(TsdlNeeded::Alias)?;
         loop {
             if let Some(word) = self.peek_word() {
                 name.push(' ');
@@ -169,7 +170,7 @@ impl Parser<'_> {
             Some("variant") => self.variant()?,
             Some("enum") => self.enumeration()?,
             Some(_) => self.named(is_const)?,
-            None => return Err(self.unexpected("a field class")),
+            None => return Err(self.unexpected(TsdlNeeded::FieldClass)),
         };
         if sized.depth > DEEPEST {
             return Err(self.error(place, LimitFault::Depth(DEEPEST)));
@@ -193,7 +194,7 @@ impl Parser<'_> {
     /// may have another layout than the plain one.
     fn named(&mut self, is_const: bool) -> Result<Sized, Error> {
         let place = self.at;
-        let mut name = self.word("a field class")?;
+        let mut name = self.word(TsdlNeeded::FieldClass)?;
         if KEYWORDS.contains(&name.as_str()) {
             // `unsigned long` and the like; a plain name is one word, and the declarator follows.
             while let Some(word) = self.peek_word().filter(|word| KEYWORDS.contains(word)) {
@@ -219,9 +220,9 @@ impl Parser<'_> {
 
     pub(super) fn declarator(&mut self) -> Result<Declarator, Error> {
         let place = self.at;
-        let name = self.word("a name")?;
+        let name = self.word(TsdlNeeded::Name)?;
         if KEYWORDS.contains(&name.as_str()) {
-            return Err(self.error(place, TsdlFault::Keyword { keyword: name, expected: "a name" }));
+            return Err(self.error(place, TsdlFault::Keyword { keyword: name, expected: TsdlNeeded::Name }));
         }
         Ok(Declarator { name, place, dimensions: self.dimensions()? })
     }
@@ -275,15 +276,17 @@ impl Parser<'_> {
         ];
         let start = self.at;
         let place = self.place(start);
-        let path = self.name_path("a field")?;
+        let path = self.name_path(TsdlNeeded::Field)?;
         let found = ORIGINS.iter().find(|(prefix, _)| {
             path.len() > prefix.len() && path.iter().zip(*prefix).all(|(part, word)| part == word)
         });
         let (origin, skip) =
             found.map_or((Origin::Search, 0), |(prefix, scope)| (Origin::Scope(*scope), prefix.len()));
         if let Some(keyword) = path[skip..].iter().find(|name| KEYWORDS.contains(&name.as_str())) {
-            return Err(self
-                .error(start, TsdlFault::Keyword { keyword: keyword.clone(), expected: "a field's name" }));
+            return Err(self.error(
+                start,
+                TsdlFault::Keyword { keyword: keyword.clone(), expected: TsdlNeeded::FieldName },
+            ));
         }
         let names = path.iter().skip(skip).map(|name| plain_name(name).to_owned());
         let path: Vec<String> = names.collect();

@@ -3,7 +3,7 @@
 use super::lex::{self, Token};
 use super::parser::Parser;
 use crate::model::{ByteOrder, Place, Uuid};
-use crate::{Error, TsdlFault};
+use crate::{Error, TsdlBlock, TsdlFault, TsdlNeeded};
 
 /// The right side of an attribute.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Parser<'_> {
         Err(self.error(self.at, TsdlFault::NoSign { expected: sign, found: self.peek().to_string() }))
     }
 
-    pub(super) fn word(&mut self, what: &'static str) -> Result<String, Error> {
+    pub(super) fn word(&mut self, what: TsdlNeeded) -> Result<String, Error> {
         match self.peek() {
             Token::Word(word) => {
                 let word = word.clone();
@@ -69,10 +69,10 @@ impl Parser<'_> {
     }
 
     /// Names joined by dots (or arrows).
-    pub(super) fn name_path(&mut self, what: &'static str) -> Result<Vec<String>, Error> {
+    pub(super) fn name_path(&mut self, what: TsdlNeeded) -> Result<Vec<String>, Error> {
         let mut path = vec![self.word(what)?];
         while self.eat(".") || self.eat("->") {
-            path.push(self.word("a name")?);
+            path.push(self.word(TsdlNeeded::Name)?);
         }
         Ok(path)
     }
@@ -83,7 +83,7 @@ impl Parser<'_> {
                 self.at += 1;
                 Ok(Value::Text(text))
             }
-            Token::Word(_) => Ok(Value::Path(self.name_path("a value")?)),
+            Token::Word(_) => Ok(Value::Path(self.name_path(TsdlNeeded::Value)?)),
             _ => Ok(Value::Number(self.number()?)),
         }
     }
@@ -95,7 +95,7 @@ impl Parser<'_> {
             negative ^= matches!(self.peek(), Token::Sign("-"));
             self.at += 1;
         }
-        let Token::Number(number) = *self.peek() else { return Err(self.unexpected("a value")) };
+        let Token::Number(number) = *self.peek() else { return Err(self.unexpected(TsdlNeeded::Value)) };
         self.at += 1;
         Ok(if negative { -i128::from(number) } else { i128::from(number) })
     }
@@ -105,7 +105,7 @@ impl Parser<'_> {
             Value::Number(number) => u64::try_from(number).ok(),
             _ => None,
         }
-        .ok_or_else(|| self.value_error(attribute, "an unsigned integer"))
+        .ok_or_else(|| self.value_error(attribute, TsdlNeeded::Unsigned))
     }
 
     pub(super) fn signed(&self, attribute: &Attribute) -> Result<i64, Error> {
@@ -113,7 +113,7 @@ impl Parser<'_> {
             Value::Number(number) => i64::try_from(number).ok(),
             _ => None,
         }
-        .ok_or_else(|| self.value_error(attribute, "a signed integer of 64 bits"))
+        .ok_or_else(|| self.value_error(attribute, TsdlNeeded::Signed64))
     }
 
     pub(super) fn boolean(&self, attribute: &Attribute) -> Result<bool, Error> {
@@ -122,21 +122,21 @@ impl Parser<'_> {
             Value::Text(word) => truth(word),
             Value::Path(path) => path.first().filter(|_| path.len() == 1).and_then(|word| truth(word)),
         }
-        .ok_or_else(|| self.value_error(attribute, "`true` or `false`"))
+        .ok_or_else(|| self.value_error(attribute, TsdlNeeded::Truth))
     }
 
     pub(super) fn text_of(&self, attribute: &Attribute) -> Result<String, Error> {
         match &attribute.value {
             Value::Text(text) => Ok(text.clone()),
             Value::Path(path) => Ok(path.join(".")),
-            Value::Number(_) => Err(self.value_error(attribute, "a string")),
+            Value::Number(_) => Err(self.value_error(attribute, TsdlNeeded::Text)),
         }
     }
 
     pub(super) fn uuid(&self, attribute: &Attribute) -> Result<Uuid, Error> {
         let text = self.text_of(attribute)?;
         uuid_from_text(&text).ok_or_else(|| {
-            let expected = "a UUID, as \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"";
+            let expected = TsdlNeeded::Uuid;
             self.error(attribute.place, TsdlFault::Expected(expected))
         })
     }
@@ -147,18 +147,18 @@ impl Parser<'_> {
             "le" => Ok(Some(ByteOrder::Little)),
             "be" | "network" => Ok(Some(ByteOrder::Big)),
             "native" => Ok(None),
-            _ => Err(self.error(attribute.place, TsdlFault::Expected("`le`, `be`, `network` or `native`"))),
+            _ => Err(self.error(attribute.place, TsdlFault::Expected(TsdlNeeded::ByteOrder))),
         }
     }
 
     #[cold]
-    pub(super) fn unexpected(&self, expected: &'static str) -> Error {
+    pub(super) fn unexpected(&self, expected: TsdlNeeded) -> Error {
         self.error(self.at, TsdlFault::Unexpected { expected, found: self.peek().to_string() })
     }
 
     /// An attribute's value is of another kind than the attribute takes.
     #[cold]
-    pub(super) fn value_error(&self, attribute: &Attribute, expected: &'static str) -> Error {
+    pub(super) fn value_error(&self, attribute: &Attribute, expected: TsdlNeeded) -> Error {
         self.error(attribute.place, TsdlFault::Value { attribute: attribute.name.clone(), expected })
     }
 
@@ -168,7 +168,7 @@ impl Parser<'_> {
     }
 
     /// Warns of an attribute that no block of this kind has; it is ignored.
-    pub(super) fn unknown_attribute(&mut self, block: &'static str, name: &str, token: usize) {
+    pub(super) fn unknown_attribute(&mut self, block: TsdlBlock, name: &str, token: usize) {
         let attribute = if self.warnings.has_room() { name.to_owned() } else { String::new() };
         self.warn(token, TsdlFault::UnknownAttribute { attribute, block });
     }

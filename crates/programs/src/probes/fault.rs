@@ -4,15 +4,26 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestFault {
-    /// It is not written like a probe; the string is the syntax.
-    #[error("{0}")]
-    Syntax(&'static str),
+    /// It is not written like a probe.
+    #[error(transparent)]
+    Syntax(Syntax),
     /// It names no program.
     #[error("it has no colon; {0}")]
-    NoColon(&'static str),
+    NoColon(Syntax),
     /// It has both an offset and the function's return.
     #[error("a function returns as a whole: +OFFSET and %return cannot be combined; {0}")]
-    OffsetAndReturn(&'static str),
+    OffsetAndReturn(Syntax),
+}
+
+/// How a request for a probe is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Syntax {
+    /// One at a function.
+    #[error("PROGRAM:FUNCTION[+OFFSET][%return] [ARGUMENT]... is expected")]
+    Function,
+    /// One at a USDT probe.
+    #[error("[PROGRAM:]PROVIDER:NAME [ARGUMENT]... is expected")]
+    Usdt,
 }
 
 /// Why a probe is impossible at a place.
@@ -53,9 +64,12 @@ pub enum PlaceFault {
         "it is in a Go program, whose stacks move when they grow: a return probe would crash it; record the calls, without %return"
     )]
     Go,
-    /// The address in a USDT probe's note does not exist; the string names it.
-    #[error("its {0} is not in the file")]
-    NotInFile(&'static str),
+    /// The address of its instruction in a USDT probe's note does not exist.
+    #[error("its instruction is not in the file")]
+    NoInstructionInFile,
+    /// The address of its semaphore in a USDT probe's note does not exist.
+    #[error("its semaphore is not in the file")]
+    NoSemaphoreInFile,
 }
 
 /// Why a value cannot be recorded.

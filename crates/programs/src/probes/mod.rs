@@ -39,7 +39,7 @@ mod variables;
 
 pub use error::Error;
 pub use fault::{
-    ArgumentFault, FileFault, OperandFault, PlaceFault, RequestFault, ValueFault, VariableFault,
+    ArgumentFault, FileFault, OperandFault, PlaceFault, RequestFault, Syntax, ValueFault, VariableFault,
 };
 pub use resolve::{Resolved, Resolver};
 pub use usdt::{Usdt, usdt};

@@ -1,6 +1,6 @@
 //! The user's request, parsed: `PROGRAM:FUNCTION+OFF%return ARG…` and `PROGRAM:PROVIDER:NAME ARG…`.
 
-use crate::probes::{ArgumentFault, Error, RequestFault};
+use crate::probes::{ArgumentFault, Error, RequestFault, Syntax};
 
 /// A probe at an instruction of a program or library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +63,10 @@ pub(crate) struct Member {
     pub(crate) through_pointer: bool,
 }
 
-const SYNTAX: &str = "PROGRAM:FUNCTION[+OFFSET][%return] [ARGUMENT]... is expected";
-const USDT_SYNTAX: &str = "[PROGRAM:]PROVIDER:NAME [ARGUMENT]... is expected";
-
 impl AtFunction {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let wrong = |fault: fn(_) -> _| Error::Request { text: text.to_owned(), reason: fault(SYNTAX) };
+        let wrong =
+            |fault: fn(_) -> _| Error::Request { text: text.to_owned(), reason: fault(Syntax::Function) };
         let mut words = words(text).into_iter();
         let first = words.next().ok_or_else(|| wrong(RequestFault::Syntax))?;
         let (program, place) = first.split_once(':').ok_or_else(|| wrong(RequestFault::NoColon))?;
@@ -96,7 +94,7 @@ impl AtFunction {
 
 impl Usdt {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let wrong = || Error::Request { text: text.to_owned(), reason: RequestFault::Syntax(USDT_SYNTAX) };
+        let wrong = || Error::Request { text: text.to_owned(), reason: RequestFault::Syntax(Syntax::Usdt) };
         let mut words = words(text).into_iter();
         let mut parts = words.next().ok_or_else(wrong)?.rsplitn(3, ':');
         let (name, provider, program) = (parts.next(), parts.next(), parts.next());

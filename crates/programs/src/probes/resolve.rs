@@ -301,10 +301,11 @@ fn at(
 ) -> Result<Probe, Error> {
     let name = format!("{}:{}", place.provider, place.name);
     let segments = Segments::of(elf);
-    let nowhere = |what| Error::Forbidden { place: name.clone(), reason: PlaceFault::NotInFile(what) };
-    let segment = *segments.code(place.address).ok_or_else(|| nowhere("instruction"))?;
-    let semaphore =
-        place.semaphore.map(|address| segments.offset(address).ok_or_else(|| nowhere("semaphore")));
+    let nowhere = |reason| Error::Forbidden { place: name.clone(), reason };
+    let segment = *segments.code(place.address).ok_or_else(|| nowhere(PlaceFault::NoInstructionInFile))?;
+    let semaphore = place
+        .semaphore
+        .map(|address| segments.offset(address).ok_or_else(|| nowhere(PlaceFault::NoSemaphoreInFile)));
     let mut values = Vec::new();
     for (nth, (text, operand)) in place.operands().enumerate() {
         let own = format!("arg{}", nth + 1);

@@ -6,9 +6,9 @@ use super::glob::Glob;
 use super::predicate::Predicate;
 use super::selection::{Levels, Majors};
 use std::fmt;
-use tracewing_abi::WireError;
 use tracewing_abi::schema::ClassView;
 use tracewing_abi::wire::{Input, Output};
+use tracewing_abi::{Malformed, WireError};
 use tracewing_units::Pid;
 
 /// Classes that every recording takes, whatever its rules say: the tracer's own reports.
@@ -177,16 +177,16 @@ impl Rule {
         let mut globs = || decode_list(input, |text| Glob::new(text));
         let (events, exclude, providers) = (globs()?, globs()?, globs()?);
         let processes = decode_list(input, ProcessPattern::new)?;
-        let levels = Levels::from_numbers(input.array()?).ok_or(WireError::Invalid("levels of a rule"))?;
+        let levels = Levels::from_numbers(input.array()?).ok_or(WireError::Invalid(Malformed::RuleLevels))?;
         let majors = Majors(input.u64()?);
         let action = match action {
             DISABLE => Action::Disable,
             ENABLE => Action::Enable(None),
             ENABLE_WHERE => {
                 let predicate = Predicate::parse(input.str()?);
-                Action::Enable(Some(predicate.map_err(|_| WireError::Invalid("predicate of a rule"))?))
+                Action::Enable(Some(predicate.map_err(|_| WireError::Invalid(Malformed::RulePredicate))?))
             }
-            _ => return Err(WireError::Invalid("action of a rule")),
+            _ => return Err(WireError::Invalid(Malformed::RuleAction)),
         };
         Ok(Self { action, events, exclude, providers, levels, majors, processes })
     }
