@@ -59,15 +59,7 @@ fn any_bytes_in_a_region_are_survived() {
             }
             for _ in 0..200 {
                 let at = random.next() as usize % (geometry.data_bytes() - 8);
-                // SAFETY: the offset lies in the CPU's data, eight bytes or more before their end.
-                unsafe {
-                    region
-                        .buffer(0)
-                        .data(0, 0)
-                        .add(at)
-                        .cast::<u64>()
-                        .write_unaligned(random.next() % (1 << 50))
-                };
+                region.buffer(0).store(0, at, &(random.next() % (1 << 50)).to_le_bytes());
             }
             for counter in &control.lost {
                 counter.store(random.next() % 20_000, Ordering::Relaxed);

@@ -91,10 +91,10 @@ const MAJORS: isize = core::mem::offset_of!(tracewing_abi::region::RegionHeader,
     - tracewing_abi::region::PAGE as isize;
 
 /// The process and thread that an event is written for.
-#[derive(Clone, Copy, Debug)]
-pub struct Destination {
+#[derive(Clone, Copy)]
+pub struct Destination<'a> {
     /// The attachment of the process, which names the region.
-    pub attachment: *const Attachment,
+    pub attachment: &'a Attachment,
     /// The key that the attachment must still have.
     pub key: u64,
     /// Distance of a registered `struct rseq` of this task from its thread pointer.

@@ -27,7 +27,7 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
 /// # Safety
 /// None is needed.
 pub unsafe fn gather<const ORDERED: bool>(
-    _to: Destination,
+    _to: Destination<'_>,
     _enabled: &EnableWord,
     _id: u16,
     _segments: &[Segment],
@@ -40,6 +40,6 @@ pub unsafe fn gather<const ORDERED: bool>(
 ///
 /// # Safety
 /// None is needed.
-pub unsafe fn open(_to: Destination, _region: &Region, _cpu: Cpu, _head: u64) -> Opened {
+pub unsafe fn open(_to: Destination<'_>, _region: &Region, _cpu: Cpu, _head: u64) -> Opened {
     Opened::Retry
 }

@@ -1,6 +1,7 @@
 //! An event of any size, from segments, compact or extended, with a registration of the caller's choice.
 
 use core::arch::asm;
+use core::ptr;
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::CONTROL;
@@ -216,7 +217,7 @@ macro_rules! instructions {
 ///    registered `struct rseq` of the calling task, and of no other.
 #[inline(never)]
 pub unsafe fn gather<const ORDERED: bool>(
-    to: Destination,
+    to: Destination<'_>,
     enabled: &EnableWord,
     id: u16,
     segments: &[Segment],
@@ -255,7 +256,7 @@ pub unsafe fn gather<const ORDERED: bool>(
                 "9:",
                 "mov qword ptr fs:[{rseq} + {RSEQ_CS}], 0",
             ),
-            at = in(reg) to.attachment,
+            at = in(reg) ptr::from_ref(to.attachment),
             rseq = in(reg) to.rseq_offset,
             request = in(reg) &request,
             attempts = out(reg) _,

@@ -45,7 +45,7 @@ pub(super) struct Request {
 #[cfg(not(loom))]
 #[cold]
 #[inline(never)]
-pub unsafe fn open(to: Destination, region: &Region, cpu: Cpu, head: u64) -> Opened {
+pub unsafe fn open(to: Destination<'_>, region: &Region, cpu: Cpu, head: u64) -> Opened {
     match plan(&region.buffer(cpu.index()), cpu, head) {
         Ok(request) => {
             // SAFETY: the caller's; the request was made of this region's parts for that CPU and position.

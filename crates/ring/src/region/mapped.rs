@@ -222,7 +222,7 @@ impl Buffer {
     }
 
     /// Address of byte `at` of the data's sub-buffer `physical`.
-    pub fn data(&self, physical: usize, at: usize) -> *mut u8 {
+    pub(crate) fn data(&self, physical: usize, at: usize) -> *mut u8 {
         let offset = (physical * self.geometry.sub_buffer_bytes() + at) & (self.geometry.data_bytes() - 1);
         // SAFETY: the data begin after the control pages and are `data_bytes` long, inside the mapping.
         unsafe { self.control.cast::<u8>().add(CONTROL + offset) }
@@ -240,9 +240,9 @@ impl Buffer {
         unsafe { core::ptr::copy_nonoverlapping(start, self.data(physical, at), len) }
     }
 
-    /// Writes those bytes of an event that are inside the CPU's data.
-    #[cfg(feature = "model")]
-    pub(crate) fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
+    /// Writes bytes into the CPU's data one by one, at any place, as every process that shares the region
+    /// can.
+    pub fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
         for (i, byte) in bytes.iter().enumerate() {
             // SAFETY: inside the CPU's data, and aligned, being a byte.
             unsafe { core::sync::atomic::AtomicU8::from_ptr(self.data(physical, at + i)) }

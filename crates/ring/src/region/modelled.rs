@@ -141,7 +141,7 @@ impl Buffer {
     }
 
     /// No address: [`Buffer::word`] reads a chunk's bytes.
-    pub fn data(&self, _physical: usize, _at: usize) -> *mut u8 {
+    pub(crate) fn data(&self, _physical: usize, _at: usize) -> *mut u8 {
         core::ptr::null_mut()
     }
 
@@ -155,7 +155,7 @@ impl Buffer {
     }
 
     /// Writes bytes of an event as the instructions of `Publish` do: on x86-64 every store is a release.
-    pub(crate) fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
+    pub fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
         // Partner: the acquire fence in `Reader::copied`.
         self.write_cells(physical, at, bytes, Release);
     }

@@ -6,7 +6,7 @@ use std::thread;
 
 use tracewing_abi::event::{EXTENDED_ID, header_word};
 use tracewing_abi::region::{
-    Clock, Geometry, Loss, Mode, PAGE, Protocol, Reference, RegionHeader, SUB_BUFFER_HEADER,
+    CONTROL, Clock, Geometry, Loss, Mode, PAGE, Protocol, Reference, RegionHeader, SUB_BUFFER_HEADER,
 };
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_ring::{Chunk, Left, Reader, Region, Segment, UpTo};
@@ -75,10 +75,7 @@ fn scribble(region: &Region, random: &mut Random) {
             let id = if random.below(2) == 0 { EXTENDED_ID } else { 1 };
             let word = header_word(random.next(), id, random.below(S) as u16);
             let at = random.below(S - SUB_BUFFER_HEADER) + 56;
-            for (i, byte) in word.to_le_bytes().into_iter().enumerate() {
-                // SAFETY: an address in the CPU's data, which tests and readers access byte by byte.
-                unsafe { cpu.data(physical, at + i).write_volatile(byte) };
-            }
+            cpu.store(physical, at, &word.to_le_bytes());
         }
     }
 }
@@ -86,7 +83,9 @@ fn scribble(region: &Region, random: &mut Random) {
 /// One call of a reader's method; whatever it returns is inside the data of the only CPU.
 fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
     let check = |chunk: &Chunk| {
-        let (data, bytes) = (region.buffer(0).data(0, 0) as usize, region.geometry().data_bytes());
+        let geometry = region.geometry();
+        let data = region.base().addr().get() + geometry.control_offset(0) + CONTROL;
+        let bytes = geometry.data_bytes();
         let (start, len) = (chunk.bytes().as_ptr() as usize, chunk.bytes().len());
         assert!(start >= data && start + len <= data + bytes && len > 0 && len <= S);
         assert!(chunk.begin <= chunk.end);
@@ -208,8 +207,7 @@ fn stamps_at_the_end_of_time() {
     let mut reader = unsafe { region.reader(0) };
     cpu.header(0).begin.store(u64::MAX - 1, Relaxed);
     cpu.header(0).sequence.store(1, Relaxed);
-    // SAFETY: the first event's header, in the CPU's data.
-    unsafe { cpu.data(0, 64).cast::<u64>().write(header_word(5, 1, 12)) };
+    cpu.store(0, 64, &header_word(5, 1, 12).to_le_bytes());
     cpu.control().head.store(76, Release);
     assert_eq!(reader.next(UpTo::LastWritten).unwrap_err().bytes, 12);
 }

@@ -67,9 +67,9 @@ impl Publisher {
     }
 
     /// The destination that the calling thread writes to.
-    pub fn destination(&self) -> Destination {
+    pub fn destination(&self) -> Destination<'_> {
         Destination {
-            attachment: &*self.attachment,
+            attachment: &self.attachment,
             key: self.key,
             rseq_offset: self.rseq_offset,
             tid: Tid(thread::with(|mark| mark.entries[SLOT].tid.load(Relaxed))),

@@ -156,7 +156,7 @@ unsafe fn smp_once(joined: &Visit, tid: Tid, id: u16, segments: &[Segment]) -> b
 /// As for [`publish::gather`] and [`publish::open`].
 unsafe fn publish_once(
     joined: &Joined,
-    to: Destination,
+    to: Destination<'_>,
     want: &EnableWord,
     id: u16,
     segments: &[Segment],

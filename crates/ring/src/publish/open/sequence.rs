@@ -2,6 +2,7 @@
 
 use core::arch::asm;
 use core::mem::offset_of;
+use core::ptr;
 
 use tracewing_abi::region::SubBufferHeader;
 
@@ -82,7 +83,7 @@ macro_rules! instructions {
 ///
 /// # Safety
 /// As for [`super::open`]; `request` was made for the region that is attached while the key is `to.key`.
-pub(super) unsafe fn run(to: Destination, request: &Request) -> Opened {
+pub(super) unsafe fn run(to: Destination<'_>, request: &Request) -> Opened {
     let status: u32;
     // SAFETY: the sequence reads the attachment, the task's rseq area (obligation of the caller) and
     // `request`; it writes two sub-buffer headers and `head` of `region`, which stays mapped, and only while
@@ -103,7 +104,7 @@ pub(super) unsafe fn run(to: Destination, request: &Request) -> Opened {
                 "9:",
                 "mov qword ptr fs:[{rseq} + {RSEQ_CS}], 0",
             ),
-            at = in(reg) to.attachment,
+            at = in(reg) ptr::from_ref(to.attachment),
             rseq = in(reg) to.rseq_offset,
             key = in(reg) to.key,
             request = in(reg) request,
