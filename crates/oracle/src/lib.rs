@@ -75,19 +75,29 @@ pub fn assert_same_as_babeltrace2(folder: impl AsRef<Path>, options: &[&str]) {
     }
 }
 
-/// Where the events that `tracewing list` prints first differ from babeltrace2's; `None` where babeltrace2 is
-/// not installed or does not read the trace.
+/// A comparison of printed events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Comparison {
+    /// babeltrace2 is not installed, or does not read the trace.
+    NoReference,
+    /// The same events.
+    Same,
+    /// Other events; the text says where they first differ, and how.
+    Different(String),
+}
+
+/// Compares the events that `tracewing list` prints with babeltrace2's.
 ///
 /// # Errors
 /// A trace that babeltrace2 reads cannot be read here.
-pub fn event_difference(folder: &Path) -> Option<Result<Option<String>, Error>> {
-    let theirs = Command::new("babeltrace2").arg(folder).output().ok()?;
-    let print = || {
-        let mut ours = (Vec::new(), Vec::new());
-        Listing::default().print(&Recording::open(&[folder])?, &mut ours)?;
-        Ok(difference(&ours.0, &theirs.stdout))
+pub fn compare_events(folder: &Path) -> Result<Comparison, Error> {
+    let theirs = match Command::new("babeltrace2").arg(folder).output() {
+        Ok(theirs) if theirs.status.success() => theirs.stdout,
+        _ => return Ok(Comparison::NoReference),
     };
-    theirs.status.success().then(print)
+    let mut ours = (Vec::new(), Vec::new());
+    Listing::default().print(&Recording::open(&[folder])?, &mut ours)?;
+    Ok(difference(&ours.0, &theirs).map_or(Comparison::Same, Comparison::Different))
 }
 
 /// [`assert_same_as_babeltrace2`] with all of [`OPTIONS`].

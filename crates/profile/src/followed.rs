@@ -41,13 +41,14 @@ struct Opened {
     at: Instant,
 }
 
-/// Why some threads have no samples, and how many.
-#[derive(Debug, Default)]
-pub(crate) struct Missing {
-    pub(crate) not_allowed: usize,
-    pub(crate) no_descriptors: usize,
+/// The threads of a process that have no samples: how many, and why.
+#[derive(Debug)]
+pub struct Unsampled {
+    process: Pid,
+    not_allowed: usize,
+    no_descriptors: usize,
     /// Threads that failed for another reason, and the last such error.
-    pub(crate) other: Option<(usize, io::Error)>,
+    other: Option<(usize, io::Error)>,
 }
 
 impl Followed {
@@ -62,8 +63,8 @@ impl Followed {
 
     /// Opens events for all threads of a process; call it once per process. The events write into the buffers
     /// of `outputs`, one per CPU.
-    pub(crate) fn follow(&mut self, process: Pid, outputs: &[(Cpu, &OwnedFd)]) -> Missing {
-        let mut missing = Missing::default();
+    pub(crate) fn follow(&mut self, process: Pid, outputs: &[(Cpu, &OwnedFd)]) -> Unsampled {
+        let mut missing = Unsampled::none(process);
         let mut tried = BTreeSet::new();
         for _ in 0..MOST_ROUNDS {
             let listed = present::threads(process).into_iter();
@@ -125,7 +126,12 @@ impl Followed {
     }
 }
 
-impl Missing {
+impl Unsampled {
+    /// All threads of the process have samples.
+    pub(crate) fn none(process: Pid) -> Self {
+        Self { process, not_allowed: 0, no_descriptors: 0, other: None }
+    }
+
     fn add(&mut self, error: io::Error) {
         match Errno::from_io_error(&error) {
             // The thread has ended in the meantime.
@@ -136,10 +142,10 @@ impl Missing {
         }
     }
 
-    /// A note about a process's threads; `None` if nothing is missing.
-    pub(crate) fn note(&self, process: Pid) -> Option<String> {
+    /// A line for the user; `None` if no thread lacks samples.
+    pub fn note(&self) -> Option<String> {
         let threads = |count| if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
-        let of = |count| format!("profile: no samples of {} of process {process}", threads(count));
+        let of = |count| format!("profile: no samples of {} of process {}", threads(count), self.process);
         match self {
             Self { not_allowed: count @ 1.., .. } => Some(format!("{}: not permitted", of(*count))),
             Self { no_descriptors: count @ 1.., .. } => Some(format!(

@@ -42,5 +42,6 @@ mod unwind;
 
 pub use attribute::{Subject, check};
 pub use error::Error;
+pub use followed::Unsampled;
 pub use record::Stacks;
 pub use recorder::{Options, ProfileRecorder, Summary};

@@ -17,7 +17,7 @@ use crate::clock::Conversion;
 use crate::counters::{Available, Counters};
 use crate::error::Error;
 use crate::events::{self, Payload};
-use crate::followed::Followed;
+use crate::followed::{Followed, Unsampled};
 use crate::kernel_symbols::KernelSymbols;
 use crate::present;
 use crate::record::{Record, Stacks, Thread, read};
@@ -173,22 +173,21 @@ impl ProfileRecorder {
     }
 
     /// Begins to sample all threads of a running process; only with [`Subject::Processes`]. Does nothing for
-    /// a child of a followed process, which is already followed. Returns a line for the user if some threads
-    /// cannot be sampled.
+    /// a child of a followed process, which is already followed. Returns which threads cannot be sampled.
     ///
     /// # Errors
     /// The trace cannot be written; what was written before is valid.
-    pub fn follow(&mut self, process: Pid) -> Result<Option<String>, tracewing_streams::Error> {
+    pub fn follow(&mut self, process: Pid) -> Result<Unsampled, tracewing_streams::Error> {
         let began = self.writer.conversion.now();
         // The records report which processes have inherited their events.
         self.poll(false)?;
         let Self { cpus, writer, followed, .. } = self;
         let Some(followed) = followed.as_mut().filter(|followed| !followed.is_heir(process)) else {
-            return Ok(None);
+            return Ok(Unsampled::none(process));
         };
         let outputs: Vec<_> = cpus.iter().map(|cpu| (cpu.number, &cpu.sampler)).collect();
-        let note = followed.follow(process, &outputs).note(process);
-        let Some(Sampled { stream, .. }) = cpus.first_mut() else { return Ok(note) };
+        let unsampled = followed.follow(process, &outputs);
+        let Some(Sampled { stream, .. }) = cpus.first_mut() else { return Ok(unsampled) };
         let mut written = Ok(());
         // Read after the kernel has begun to report changes, so that nothing is missed.
         present::report_of(&[process], |record, thread| {
@@ -196,7 +195,7 @@ impl ProfileRecorder {
                 written = writer.record(began, record, thread, stream);
             }
         });
-        written.map(|()| note)
+        written.map(|()| unsampled)
     }
 
     /// Messages for the user about the start of the recording, one line each.

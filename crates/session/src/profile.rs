@@ -79,7 +79,7 @@ impl Profile {
         note: &mut dyn FnMut(String),
     ) -> Result<(), tracewing_consumer::Error> {
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
-        recorder.follow(pid)?.into_iter().for_each(note);
+        recorder.follow(pid)?.note().into_iter().for_each(note);
         Ok(())
     }
 
