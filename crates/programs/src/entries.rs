@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tracewing_abi::attach::{ENTRY_AT, LOADED_AT, NOTE_SIZE, NOTE_TYPE};
+use tracewing_units::Timestamp;
 
 use crate::image::{Image, Place, word};
 use crate::notes::Notes;
@@ -17,9 +18,9 @@ const MOST: usize = 64;
 pub struct Entry {
     /// Where it is entered.
     pub address: u64,
-    /// When its object was loaded, in nanoseconds of `CLOCK_MONOTONIC`; `None` while it is not in use, or of
-    /// a file. What the process says: any number.
-    pub loaded: Option<u64>,
+    /// When its object was loaded, by `CLOCK_MONOTONIC`; `None` while it is not in use, or of a file.
+    /// What the process says: any moment.
+    pub loaded: Option<Timestamp>,
     /// Path of its object's file, if known.
     pub object: String,
     /// Where its object is.
@@ -42,6 +43,7 @@ pub fn entries(image: &dyn Image) -> Vec<Entry> {
             };
             let Some(Place { address, .. }) = target(ENTRY_AT) else { continue };
             let loaded = target(LOADED_AT).and_then(|at| word(image, at)).filter(|time| *time != 0);
+            let loaded = loaded.map(|ns| Timestamp::from_ns(ns.try_into().unwrap_or(i64::MAX)));
             let (object, range) = (object.name.clone(), range.0..range.1);
             entries.insert(address, Entry { address, loaded, object, range });
         }

@@ -107,7 +107,7 @@ pub(crate) fn attach(pid: Pid, wanted: &Wanted, recording: [u8; 16], patience: D
             // A process without a copy of tracewing has no events of its own that a refusal could lose.
             let result = if is_plain(pid) { Ok(Answers::default()) } else { Err(refusal) };
             let found = found(pid, wanted).unwrap_or_default();
-            Outcome { result, longest_stop: None, tried: found.iter().map(key).collect() }
+            Outcome { result, longest_stop: None, tried: found.iter().map(Loaded::of).collect() }
         }
     }
 }
@@ -123,10 +123,6 @@ fn ready(pid: Pid, process: &Process, wanted: &Wanted, times: Times) -> Vec<Entr
     let is_programs =
         |entry: &Entry| *wanted == Wanted::Present && executable.as_deref() == Some(Path::new(&entry.object));
     entries(process).into_iter().filter(|entry| is_programs(entry) || wanted.has(entry, times)).collect()
-}
-
-fn key(entry: &Entry) -> Loaded {
-    (entry.address, entry.loaded)
 }
 
 /// Whether a process has no copy of tracewing. Where its memory cannot be read, as its executable has it.
@@ -154,7 +150,7 @@ fn enter(
     let Answers { mut entered, mut declined } = Answers::default();
     let times = Times::of(pid);
     for entry in ready(pid, &process, wanted, times) {
-        tried.push(key(&entry));
+        tried.push(Loaded::of(&entry));
         let called = target.call(entry.address, &calls::ALL, patience)?;
         let number = match number(&process, called.result) {
             Ok(number) => number,

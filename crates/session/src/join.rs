@@ -15,7 +15,7 @@ use tracewing_consumer::firsts::Bound;
 use tracewing_consumer::folder::{Description, ProcessDescription};
 use tracewing_consumer::names;
 use tracewing_rules::{Decision, Process, Rule, TooManyRules};
-use tracewing_units::Pid;
+use tracewing_units::{Pid, Timestamp};
 
 use crate::client::{Decided, Host, time_of_day};
 use crate::credentials::Peer;
@@ -304,15 +304,14 @@ impl Host for Join {
         }
     }
 
-    fn missed(&mut self, peer: Peer, program: &Program, from: u64, to: Option<u64>) {
+    fn missed(&mut self, peer: Peer, program: &Program, from: Timestamp, to: Option<Timestamp>) {
         let (pid, name) = program.identity();
         let name = if name.is_empty() { name } else { format!(" ({name})") };
-        let begin = self.description.clock.begin.realtime.as_ns().cast_unsigned();
+        let begin = self.description.clock.begin.realtime;
         let to = to.unwrap_or_else(time_of_day);
         // What makes no sense says nothing.
-        let from = if from <= to { from } else { 0 };
-        let [from, to] =
-            [from, to].map(|time| Duration::from_nanos(time.saturating_sub(begin)).as_secs_f64());
+        let from = if from <= to { from } else { Timestamp::ORIGIN };
+        let [from, to] = [from, to].map(|time| Duration::from_nanos((time - begin).as_ns()).as_secs_f64());
         self.line_of(peer, format!(
             "process {pid}{name}: unknown from {from:.3} s to {to:.3} s: it no longer waits for the recorder, which was \
              stopped, or waited for its disk"

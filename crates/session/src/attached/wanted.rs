@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_programs::Entry;
-use tracewing_units::Pid;
+use tracewing_units::{Pid, Timestamp};
 
 use crate::program::Program;
 
@@ -21,8 +21,20 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// unloaded.
 const STARTING: Duration = Duration::from_millis(100);
 
-/// A copy of tracewing, as long as its object is loaded: where it is entered, and when that was loaded.
-pub(crate) type Loaded = (u64, Option<u64>);
+/// A copy of tracewing, as long as its object is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Loaded {
+    /// Where it is entered.
+    address: u64,
+    /// As [`Entry::loaded`].
+    at: Option<Timestamp>,
+}
+
+impl Loaded {
+    pub(super) fn of(entry: &Entry) -> Self {
+        Self { address: entry.address, at: entry.loaded }
+    }
+}
 
 /// The copies that are entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,28 +50,30 @@ pub(crate) enum Wanted {
     },
 }
 
-/// Times of a process, in nanoseconds of `CLOCK_MONOTONIC`.
+/// Times of a process, by `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
-    now: u64,
-    began: u64,
+    now: Timestamp,
+    began: Timestamp,
 }
 
 impl Times {
     pub(super) fn of(pid: Pid) -> Self {
-        let nanoseconds = |clock| {
+        let time_of = |clock| {
             let time = clock_gettime(clock);
-            time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+            Timestamp::from_ns(time.tv_sec * 1_000_000_000 + time.tv_nsec)
         };
-        let (now, since_boot) = (nanoseconds(ClockId::Monotonic), nanoseconds(ClockId::Boottime));
+        let (now, since_boot) = (time_of(ClockId::Monotonic), time_of(ClockId::Boottime));
         // In hundredths of a second, with the time for which the machine was suspended.
         let began = Program::of(pid).began().saturating_mul(10_000_000);
-        Self { now, began: now.saturating_sub(since_boot.saturating_sub(began)) }
+        let began = Timestamp::from_ns(began.try_into().unwrap_or(i64::MAX));
+        Self { now, began: now.saturating_sub(since_boot - began) }
     }
 
     /// How long an object has been loaded; `None` where what the process says of that makes no sense.
     pub(super) fn age(self, entry: &Entry) -> Option<Duration> {
-        self.now.checked_sub(entry.loaded?).map(Duration::from_nanos)
+        let age = self.now.checked_since(entry.loaded?)?;
+        Some(Duration::from_nanos(age.as_ns()))
     }
 
     /// Whether it was loaded a moment ago.
@@ -69,7 +83,8 @@ impl Times {
 
     /// Whether it came with the program, which is never unloaded.
     fn is_of_program(self, entry: &Entry) -> bool {
-        entry.loaded.is_none_or(|at| at <= self.began + STARTING.as_nanos() as u64)
+        let since_began = |at: Timestamp| Duration::from_nanos((at - self.began).as_ns());
+        entry.loaded.is_none_or(|at| since_began(at) <= STARTING)
     }
 }
 
@@ -81,7 +96,7 @@ impl Wanted {
             Self::New { members, tried } => {
                 entry.loaded.is_some()
                     && !times.is_new(entry)
-                    && !tried.contains(&(entry.address, entry.loaded))
+                    && !tried.contains(&Loaded::of(entry))
                     && !members.iter().any(|member| entry.range.contains(member))
             }
         }
@@ -92,15 +107,19 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    const SECOND: u64 = 1_000_000_000;
-    const TIMES: Times = Times { now: 100 * SECOND, began: 10 * SECOND };
+    const SECOND: i64 = 1_000_000_000;
+    const TIMES: Times =
+        Times { now: Timestamp::from_ns(100 * SECOND), began: Timestamp::from_ns(10 * SECOND) };
 
-    fn entry(loaded: Option<u64>) -> Entry {
+    fn entry(loaded: Option<i64>) -> Entry {
+        let loaded = loaded.map(Timestamp::from_ns);
         Entry { address: 0x1100, loaded, object: "/lib/plugin.so".to_owned(), range: 0x1000..0x2000 }
     }
 
-    fn new(members: &[u64], tried: &[Loaded]) -> Wanted {
-        Wanted::New { members: members.to_vec(), tried: tried.iter().copied().collect() }
+    fn new(members: &[u64], tried: &[(u64, Option<i64>)]) -> Wanted {
+        let tried =
+            tried.iter().map(|(address, at)| Loaded { address: *address, at: at.map(Timestamp::from_ns) });
+        Wanted::New { members: members.to_vec(), tried: tried.collect() }
     }
 
     #[test]
@@ -113,7 +132,7 @@ mod tests {
             }
         }
         // A program that has just begun is not unloaded; what it has loaded since the first look may be.
-        let young = Times { began: 100 * SECOND - 10, ..TIMES };
+        let young = Times { began: Timestamp::from_ns(100 * SECOND - 10), ..TIMES };
         let entry = entry(Some(100 * SECOND - 5));
         assert!(Wanted::Present.has(&entry, young) && !new(&[], &[]).has(&entry, young));
     }

@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, recv, se
 use tracewing_abi::message::{Answer, Hello, Joining};
 
 use super::host::Host;
-use super::member::{Member, time_of_day};
+use super::member::{Member, reported, time_of_day};
 use super::{Client, FLAGS, Stage};
 use crate::credentials::is_alive;
 use crate::program::Program;
@@ -33,7 +33,7 @@ impl Client {
 
     pub(super) fn hello(&mut self, host: &mut dyn Host, message: &[u8]) -> Option<()> {
         let hello = Hello::decode(message).ok()?;
-        let [since, until] = hello.waits;
+        let [since, until] = hello.waits.map(reported);
         let is_late = hello.joining == Joining::Program && until < time_of_day();
         // As in `ready`.
         if is_late && is_filtered(self.pid(), self.filters) {
@@ -87,7 +87,7 @@ impl Client {
     /// Another process may have its id by now; its name must not be used.
     fn missed(&self, host: &mut dyn Host, hello: &Hello) {
         if hello.joining == Joining::Program {
-            host.missed(self.peer, &Program::nameless(self.pid()), hello.waits[0], None);
+            host.missed(self.peer, &Program::nameless(self.pid()), reported(hello.waits[0]), None);
         }
     }
 }

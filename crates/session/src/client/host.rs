@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use tracewing_abi::message::{Answer, Hello};
+use tracewing_units::Timestamp;
 
 use crate::credentials::Peer;
 use crate::program::Program;
@@ -14,9 +15,8 @@ pub(crate) trait Host {
     fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Vec<OwnedFd>, Answer)>;
     /// The program has got that answer.
     fn joined(&mut self, peer: Peer, hello: &Hello);
-    /// Nothing is known of its events between two times of day, in nanoseconds since 1970; without the second
-    /// one, until now.
-    fn missed(&mut self, peer: Peer, program: &Program, from: u64, to: Option<u64>);
+    /// Nothing is known of its events between two times of day; without the second one, until now.
+    fn missed(&mut self, peer: Peer, program: &Program, from: Timestamp, to: Option<Timestamp>);
     /// A child has taken over the buffers that the program had for it.
     fn taken(&mut self, peer: Peer);
     /// Ids for class descriptions, one each; 0 where a class is not taken.

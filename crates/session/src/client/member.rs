@@ -8,6 +8,7 @@ use tracewing_abi::message::ask::Taken;
 use tracewing_abi::message::grant::{Done, Grant, GrantsWriter};
 use tracewing_abi::message::late::Late;
 use tracewing_abi::message::{Joining, MAX_MESSAGE, decode_classes};
+use tracewing_units::Timestamp;
 
 use super::host::Host;
 use crate::credentials::Peer;
@@ -32,12 +33,11 @@ pub(crate) struct Member {
     pub(crate) failure: Option<(u32, String)>,
     /// When it was last asked for classes that it has made.
     pub(crate) asked: Option<Instant>,
-    /// Since when nothing is known of its events, where this recorder was too late. A time of day, in
-    /// nanoseconds since 1970.
-    pub(crate) unknown_since: Option<u64>,
-    /// When it began to join, and until when it waited for that.
-    pub(super) since: u64,
-    pub(super) until: u64,
+    /// Since when nothing is known of its events, where this recorder was too late. A time of day.
+    pub(crate) unknown_since: Option<Timestamp>,
+    /// When it began to join, and until when it waited for that: times of day.
+    pub(super) since: Timestamp,
+    pub(super) until: Timestamp,
 }
 
 /// A message, and what it says.
@@ -76,7 +76,7 @@ impl Member {
         }
         if let Ok(late) = Late::decode(message) {
             self.unknown_since = None;
-            host.missed(peer, &self.program, late.from, Some(late.to));
+            host.missed(peer, &self.program, reported(late.from), Some(reported(late.to)));
             return Some(());
         }
         if Taken::decode(message).is_some() {
@@ -139,7 +139,12 @@ impl Member {
     }
 }
 
-/// The time of day, in nanoseconds since 1970.
-pub(crate) fn time_of_day() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+/// The time of day.
+pub(crate) fn time_of_day() -> Timestamp {
+    reported(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64))
+}
+
+/// A time of day that a program reports, in nanoseconds since 1970. It may be any number.
+pub(super) fn reported(ns: u64) -> Timestamp {
+    Timestamp::from_ns(ns.try_into().unwrap_or(i64::MAX))
 }
