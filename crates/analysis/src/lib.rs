@@ -63,8 +63,8 @@ pub use latency::{
 };
 pub use live::{Live, Window};
 pub use locks::{
-    Account, AcrossAwait, Bins, Caller, Chain, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse,
-    LockUses, Locks, LocksTable, Party, Row, Subject, Sum, Unpaired,
+    Account, AcrossAwait, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse, LockUses, Locks,
+    LocksTable, Party, Row, Subject, Sum, Unpaired,
 };
 pub use names::Names;
 pub use pairs::Pairs;

@@ -1,10 +1,10 @@
 //! What a viewer shows: nested containers, each with a timeline, and the names of what appears on them.
 
 use std::collections::BTreeMap;
-use tracewing_analysis::{Caller, Party, Ran};
+use tracewing_analysis::{Party, Ran};
 use tracewing_timeline::{Class, StateId, StateNames};
 use tracewing_trace::super_trace::Name;
-use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Caller, Cpu, Pid, Task, Tid, Timestamp};
 
 /// Index of a container.
 pub(crate) type ContainerId = u32;

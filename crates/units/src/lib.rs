@@ -7,6 +7,7 @@
 //! | [`Cycles`] | a clock's value before it is converted |
 //! | [`Tid`], [`Pid`], [`Cpu`], [`Task`] | numbers of threads, processes, CPUs and user threads |
 //! | [`LockAddress`], [`Ticket`], [`Origin`] | what identifies locks, requests for them, and places that create user threads |
+//! | [`Caller`], [`Chain`], [`SpanNumber`] | what identifies places that use locks, their call chains, and spans |
 //!
 //! All are as large as the integer within, and operators exist only where the units fit:
 //!
@@ -81,6 +82,18 @@
 //! let is_same = Ticket(1) == LockAddress(1);
 //! ```
 //!
+//! Nor is a call chain the place that it leads to, or a span:
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::{Caller, Chain};
+//! let is_there = Caller(1) == Chain(1);
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # use tracewing_units::{Chain, SpanNumber};
+//! let span: SpanNumber = Chain(1);
+//! ```
+//!
 //! Nor are they plain integers; what the standard library gives is converted where it comes from:
 //!
 //! ```
@@ -113,7 +126,7 @@ mod numbers;
 mod timestamp;
 
 pub use duration::Duration;
-pub use keys::{LockAddress, Origin, Ticket};
+pub use keys::{Caller, Chain, LockAddress, Origin, SpanNumber, Ticket};
 pub use numbers::{Cpu, Cycles, Pid, Task, Tid};
 pub use timestamp::Timestamp;
 

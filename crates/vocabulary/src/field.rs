@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tracewing_units::{LockAddress, Origin, Pid, Task, Ticket, Tid};
+use tracewing_units::{Caller, Chain, LockAddress, Origin, Pid, SpanNumber, Task, Ticket, Tid};
 
 /// A field of an event class.
 #[derive(Debug, Clone, Copy)]
@@ -184,7 +184,7 @@ macro_rules! keys {
     )* };
 }
 
-keys!(Task, Origin, Ticket, LockAddress);
+keys!(Task, Origin, Ticket, LockAddress, Caller, Chain, SpanNumber);
 
 impl<'e> Recorded<'e> for &'e str {
     type Read = &'e [u8];

@@ -3,7 +3,7 @@
 
 use crate::declare::readers;
 use crate::field::{FieldKind, Fields, Recorded};
-use tracewing_units::{LockAddress, Tid};
+use tracewing_units::{Caller, Chain, LockAddress, Tid};
 
 /// Passes the declaration of the events of provider `lock` to a macro.
 #[macro_export]
@@ -31,7 +31,7 @@ macro_rules! lock_events {
                 /// Address of the lock.
                 lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
-                caller: u64 [hex],
+                caller: Caller [hex],
                 /// Kind of lock, and how it is acquired.
                 kind: Kind,
                 /// Thread that holds the lock according to the lock itself; 0 if unknown.
@@ -43,7 +43,7 @@ macro_rules! lock_events {
                 /// Address of the lock.
                 lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
-                caller: u64 [hex],
+                caller: Caller [hex],
                 /// Kind of lock, and how it is acquired.
                 kind: Kind,
                 /// Whether the thread had to wait.
@@ -61,7 +61,7 @@ macro_rules! lock_events {
             /// Source line of a caller number; recorded when it is first seen.
             Place<'e> "place" [print = "{caller:#x} is {file}:{line}"] {
                 /// Return address of the call, or a number described by `lock:place`.
-                caller: u64 [hex],
+                caller: Caller [hex],
                 /// Source file.
                 file: &'e str,
                 /// Line in that file.
@@ -74,7 +74,7 @@ macro_rules! lock_events {
                 /// Address of the lock.
                 lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
-                caller: u64 [hex],
+                caller: Caller [hex],
                 /// Kind of lock, and how it is acquired.
                 kind: Kind,
                 /// Error number, as in `errno`.
@@ -100,7 +100,7 @@ macro_rules! lock_events {
                 /// Address of the lock.
                 lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
-                caller: u64 [hex],
+                caller: Caller [hex],
             }
 
             /// The thread waits for a condition variable, and releases the mutex while it waits.
@@ -110,7 +110,7 @@ macro_rules! lock_events {
                 /// Address of the lock.
                 lock: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
-                caller: u64 [hex],
+                caller: Caller [hex],
             }
 
             /// The thread stops waiting for the condition variable and holds the mutex again.
@@ -129,7 +129,7 @@ macro_rules! lock_events {
                 /// Address of the condition variable.
                 condition: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
-                caller: u64 [hex],
+                caller: Caller [hex],
                 /// Whether all waiters are woken, not one.
                 all: bool,
             }
@@ -139,7 +139,7 @@ macro_rules! lock_events {
                 /// Address of the barrier.
                 barrier: LockAddress [hex],
                 /// Return address of the call, or a number described by `lock:place`.
-                caller: u64 [hex],
+                caller: Caller [hex],
             }
 
             /// All threads have arrived at the barrier.
@@ -155,13 +155,13 @@ macro_rules! lock_events {
                 /// Address of the lock.
                 lock: LockAddress [hex],
                 /// Number of the chain, described by `lock:call_chain`.
-                chain: u64 [hex],
+                chain: Chain [hex],
             }
 
             /// A call chain; recorded when first seen, and again in each new sub-buffer.
             CallChain<'e> "call_chain" {
                 /// Number of the chain.
-                chain: u64 [hex],
+                chain: Chain [hex],
                 /// Return addresses, the innermost first.
                 frames: &'e [u64] [hex],
             }

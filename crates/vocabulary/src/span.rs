@@ -4,6 +4,7 @@
 
 use crate::Field;
 use crate::declare::{names, readers};
+use tracewing_units::SpanNumber;
 
 /// Passes the declaration of the events of spans to a macro.
 #[macro_export]
@@ -15,55 +16,55 @@ macro_rules! span_events {
             /// A span begins, and the thread is in it. Fields of its own follow.
             Begin "begin" {
                 /// The span.
-                span: u64 [hex],
+                span: SpanNumber [hex],
                 /// The span that it belongs to; 0 for none.
-                parent: u64 [hex],
+                parent: SpanNumber [hex],
             }
 
             /// The thread leaves a span, which ends.
             End "end" {
                 /// The span.
-                span: u64 [hex],
+                span: SpanNumber [hex],
             }
 
             /// A span begins; no thread is in it yet. Fields of its own follow.
             New "new" {
                 /// The span.
-                span: u64 [hex],
+                span: SpanNumber [hex],
                 /// The span that it belongs to; 0 for none.
-                parent: u64 [hex],
+                parent: SpanNumber [hex],
             }
 
             /// The thread enters a span.
             Enter "enter" {
                 /// The span.
-                span: u64 [hex],
+                span: SpanNumber [hex],
             }
 
             /// The thread leaves a span.
             Exit "exit" {
                 /// The span.
-                span: u64 [hex],
+                span: SpanNumber [hex],
             }
 
             /// A span ends.
             Close "close" {
                 /// The span.
-                span: u64 [hex],
+                span: SpanNumber [hex],
             }
 
             /// The fields that follow have new values.
             Record "record" {
                 /// The span.
-                span: u64 [hex],
+                span: SpanNumber [hex],
             }
 
             /// Another span led to this one.
             Follows "follows" {
                 /// The span.
-                span: u64 [hex],
+                span: SpanNumber [hex],
                 /// The span that led to it.
-                follows: u64 [hex],
+                follows: SpanNumber [hex],
             }
         }
     } };

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::places::Caller;
-use tracewing_units::{Duration, Pid, Task, Tid};
+use tracewing_units::{Caller, Duration, Pid, Task, Tid};
 use tracewing_vocabulary::{lock, user_thread};
 
 /// What acquisitions are of, by the name that events have for it.

@@ -1,11 +1,10 @@
 //! What an event says about a lock.
 
 use tracewing_trace::{Classes, EventRef, Places};
-use tracewing_units::{LockAddress, Ticket, Tid};
+use tracewing_units::{Caller, Chain, LockAddress, Ticket, Tid};
 use tracewing_vocabulary::{Class, kernel, lock, user_thread};
 
 use super::account::Kind;
-use super::places::{Caller, Chain};
 
 /// Elements of a call chain that are kept.
 const FRAMES: usize = 128;
@@ -170,16 +169,15 @@ fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Lock
     Some(match class {
         lock::Class::Requested => {
             let lock::Requested { lock, caller, kind, owner } = of.read(event)?;
-            LockEvent::Requested { lock, caller: Caller(caller), kind: kind?.into(), owner, ends: true }
+            LockEvent::Requested { lock, caller, kind: kind?.into(), owner, ends: true }
         }
         lock::Class::Acquired => {
             let lock::Acquired { lock, caller, kind, waited } = of.read(event)?;
-            let (caller, waited) = (Caller(caller), waited.unwrap_or(false));
-            LockEvent::Acquired { lock, caller, kind: kind?.into(), waited }
+            LockEvent::Acquired { lock, caller, kind: kind?.into(), waited: waited.unwrap_or(false) }
         }
         lock::Class::Refused => {
             let lock::Refused { lock, caller, kind, .. } = of.read(event)?;
-            LockEvent::Refused { lock, caller: Caller(caller), kind: kind?.into(), waited: false }
+            LockEvent::Refused { lock, caller, kind: kind?.into(), waited: false }
         }
         lock::Class::Released => LockEvent::Released { lock: of.read::<lock::Released>(event)?.lock },
         lock::Class::NotReleased => {
@@ -187,7 +185,7 @@ fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Lock
         }
         lock::Class::ConditionWait => {
             let lock::ConditionWait { condition, lock, caller } = of.read(event)?;
-            LockEvent::ConditionWait { condition, lock, caller: Caller(caller) }
+            LockEvent::ConditionWait { condition, lock, caller }
         }
         lock::Class::ConditionWoken => {
             let lock::ConditionWoken { condition, lock, error } = of.read(event)?;
@@ -196,7 +194,7 @@ fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Lock
         }
         lock::Class::BarrierWait => {
             let lock::BarrierWait { barrier, caller } = of.read(event)?;
-            LockEvent::BarrierWait { barrier, caller: Caller(caller) }
+            LockEvent::BarrierWait { barrier, caller }
         }
         lock::Class::BarrierPassed => {
             LockEvent::BarrierPassed { barrier: of.read::<lock::BarrierPassed>(event)?.barrier }
@@ -208,13 +206,11 @@ fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Lock
 /// What an event of provider `lock` says of places in programs, and of tries.
 fn of_place(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<LockEvent> {
     Some(match class {
-        lock::Class::CalledFrom => {
-            LockEvent::CalledFrom { chain: Chain(of.read::<lock::CalledFrom>(event)?.chain) }
-        }
+        lock::Class::CalledFrom => LockEvent::CalledFrom { chain: of.read::<lock::CalledFrom>(event)?.chain },
         lock::Class::CallChain => {
             let lock::CallChain { chain, mut frames } = of.read(event)?;
             frames.truncate(FRAMES);
-            LockEvent::CallChain { chain: Chain(chain), frames }
+            LockEvent::CallChain { chain, frames }
         }
         lock::Class::Image => {
             let lock::Image { begin, end, bias, path } = of.read(event)?;
@@ -223,7 +219,7 @@ fn of_place(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<Loc
         lock::Class::Spun => LockEvent::Spun { spins: of.read::<lock::Spun>(event)?.spins },
         lock::Class::Place => {
             let lock::Place { caller, file, line } = of.read(event)?;
-            LockEvent::Place { caller: Caller(caller), file: text(file), line: line.into() }
+            LockEvent::Place { caller, file: text(file), line: line.into() }
         }
         lock::Class::Shadowed => {
             let lock::Shadowed { function, path } = of.read(event)?;
@@ -249,19 +245,19 @@ fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Op
     Some(match class {
         user_thread::Class::Wait => {
             let user_thread::Wait { kind, object, ticket, origin } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::of));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::from));
             let ends = known.has_given_up;
             (Level::Task(ticket), LockEvent::Requested { lock: object, caller, kind, owner: None, ends })
         }
         user_thread::Class::Acquired => {
             let user_thread::Acquired { kind, object, ticket, origin, waited } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::of));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::from));
             let waited = waited.unwrap_or(false);
             (Level::Task(ticket), LockEvent::Acquired { lock: object, caller, kind, waited })
         }
         user_thread::Class::GivenUp => {
             let user_thread::GivenUp { kind, object, ticket, origin, waited } = of.read(event)?;
-            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::of));
+            let (kind, caller) = (kind?.into(), origin.map_or(Caller::UNKNOWN, Caller::from));
             let waited = waited.unwrap_or(true);
             (Level::Task(ticket), LockEvent::Refused { lock: object, caller, kind, waited })
         }
@@ -274,10 +270,7 @@ fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Op
             let user_thread::Origin { origin, name, file, line, .. } = of.read(event)?;
             // Tasks that have names of their own would be too many.
             let (file, line) = file.zip(line).filter(|_| name.is_empty())?;
-            (
-                Level::Thread,
-                LockEvent::Origin { caller: Caller::of(origin), file: text(file), line: line.into() },
-            )
+            (Level::Thread, LockEvent::Origin { caller: origin.into(), file: text(file), line: line.into() })
         }
         user_thread::Class::Park => (Level::Thread, LockEvent::Parked),
         _ => return None,

@@ -2,10 +2,10 @@
 //! at the end, so that none of them can continue.
 
 use std::collections::{HashMap, HashSet};
-use tracewing_units::{Duration, LockAddress, Pid};
+use tracewing_units::{Caller, Chain, Duration, LockAddress, Pid};
 
 use super::account::{Party, Sum};
-use super::places::{Caller, Chain, Frame, Places};
+use super::places::{Frame, Places};
 use super::thread::{Acquisition, By};
 use crate::images::Epoch;
 

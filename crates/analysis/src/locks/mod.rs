@@ -33,7 +33,7 @@ mod totals;
 mod uses;
 
 use std::collections::{HashMap, HashSet};
-use tracewing_units::{LockAddress, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Caller, LockAddress, Pid, Task, Tid, Timestamp};
 
 use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
 use tracewing_vocabulary::{lock, user_thread};
@@ -42,8 +42,8 @@ pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
 use self::doubt::KernelDoubt;
 use self::event::{Level, LockEvent, Reader};
 pub use self::graph::{Edge, Graph};
+pub use self::places::Frame;
 use self::places::Places;
-pub use self::places::{Caller, Chain, Frame};
 pub use self::table::{AcrossAwait, Group, LocksTable, Row, Subject, Unpaired};
 use self::thread::{By, Request, Thread};
 use self::tickets::Tickets;

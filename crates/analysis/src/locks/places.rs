@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tracewing_trace::super_trace::{Mode, Name, Seen};
-use tracewing_units::{Origin, Pid};
+use tracewing_units::{Caller, Chain, Pid};
 
 use crate::images::{Epoch, Images};
 
@@ -19,30 +19,6 @@ pub struct Frame {
     pub source: Option<(String, u64)>,
     /// For the kernel's own locks: the activity that uses it, a system call or an interrupt.
     pub activity: Option<String>,
-}
-
-/// Where a program makes a call for a lock: a return address, the number of a place in the source, or of what
-/// the kernel does there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Caller(pub u64);
-
-/// The number of a call chain, which an event describes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Chain(pub u64);
-
-impl Caller {
-    /// No event reports it.
-    pub const UNKNOWN: Caller = Caller(0);
-
-    /// The place of a user thread's request.
-    pub(super) const fn of(origin: Origin) -> Self {
-        Self(origin.0)
-    }
-
-    /// `None` if it is [`Caller::UNKNOWN`].
-    pub fn known(self) -> Option<Self> {
-        (self != Self::UNKNOWN).then_some(self)
-    }
 }
 
 /// What events have reported about places.

@@ -1,10 +1,10 @@
 //! The result of the analysis: rows, and what applies to all of them.
 
-use tracewing_units::{Duration, LockAddress, Pid, Task, Tid};
+use tracewing_units::{Caller, Chain, Duration, LockAddress, Pid, Task, Tid};
 
 use super::account::{Account, Histogram, Sum};
 use super::graph::Graph;
-use super::places::{Caller, Chain, Frame};
+use super::places::Frame;
 
 /// What a line of the table is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,10 +1,9 @@
 //! What becomes of acquisitions that several things at one address have.
 
-use tracewing_units::{Duration, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
+use tracewing_units::{Caller, Duration, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
 
 use super::account::{Account, Bins, Kind, Party};
 use super::event::LockEvent;
-use super::places::Caller;
 use super::places::Places;
 use super::table::{Group, Subject};
 use super::thread::{Acquisition, By, Outcome, Wait};

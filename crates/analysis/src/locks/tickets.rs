@@ -6,11 +6,10 @@
 //! shows it. Without such evidence it is not claimed.
 
 use std::collections::HashMap;
-use tracewing_units::{Duration, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
+use tracewing_units::{Caller, Duration, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
 
 use super::account::Party;
 use super::event::LockEvent;
-use super::places::Caller;
 use super::thread::{Acquisition, By, Outcome, Wait};
 
 /// By its process and the ticket.

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use tracewing_units::{Duration, LockAddress, Pid, Tid};
+use tracewing_units::{Caller, Duration, LockAddress, Pid, Tid};
 
 use super::account::{Account, Bins, Histogram, Kind, Party, Sum};
 use super::event::LockEvent;
 use super::graph::Graph;
-use super::places::{Caller, Places};
+use super::places::Places;
 use super::table::{Group, LONG_HOLD, Subject};
 use super::thread::{Acquisition, By, Outcome, Wait};
 use super::tickets::Ticketed;

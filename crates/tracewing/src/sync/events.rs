@@ -5,4 +5,6 @@ tracewing_vocabulary::lock_events!(crate::declared_events);
 
 // The types of fields, as a program has them.
 type LockAddress = u64;
+type Caller = u64;
+type Chain = u64;
 type Owner = i32;

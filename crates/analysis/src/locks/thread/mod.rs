@@ -5,8 +5,7 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-use super::places::{Caller, Chain};
-use tracewing_units::{LockAddress, Pid, Tid, Timestamp};
+use tracewing_units::{Caller, Chain, LockAddress, Pid, Tid, Timestamp};
 
 pub(super) use self::outcome::{Acquisition, By, Outcome, Request, Wait};
 use super::account::{Kind, Party};

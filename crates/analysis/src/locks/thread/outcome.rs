@@ -1,9 +1,8 @@
 //! What a thread's events amount to: acquisitions, waits, critical sections.
 
-use tracewing_units::{Duration, LockAddress, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Caller, Chain, Duration, LockAddress, Pid, Task, Tid, Timestamp};
 
 use super::super::account::{Kind, Party};
-use super::super::places::{Caller, Chain};
 use crate::images::Epoch;
 
 /// An acquisition: lock, party and place, which [`Account`](crate::Account)s are kept for.
