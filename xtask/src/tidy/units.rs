@@ -1,5 +1,6 @@
 //! The rule that what is measured has a type: a field or parameter that is named as a stamp, a number of
-//! cycles, a thread, a process, a CPU or a request is not a plain integer, but what `tracewing-units` has.
+//! cycles, a thread, a process, a CPU, a task, a lock, a place or a request is not a plain integer, but what
+//! `tracewing-units` has.
 
 use super::{File, Finding};
 
@@ -10,7 +11,17 @@ const NAMES: &[(&str, &str)] = &[
     ("tid", "Tid"),
     ("pid", "Pid"),
     ("cpu", "Cpu"),
+    ("vtid", "Tid"),
+    ("vpid", "Pid"),
+    ("ppid", "Pid"),
+    ("lwp", "Tid"),
+    ("task", "Task"),
+    ("timestamp", "Timestamp or Cycles"),
+    ("lock", "LockAddress"),
     ("ticket", "Ticket"),
+    ("caller", "Caller"),
+    ("chain", "Chain"),
+    ("span", "SpanNumber"),
 ];
 
 /// Plain integers.
@@ -26,6 +37,8 @@ const EXEMPT: &[(&str, &str)] = &[
     ("crates/tracewing/src/agent/first.rs", "a number in an event, or a mark in its place"),
     ("crates/tracewing/src/agent/made.rs", "a number in an event, or a mark in its place"),
     ("crates/ctf/src/decode/header.rs", "the low bits of a stamp"),
+    ("crates/preload/src/", "addresses, as the C library gives them"),
+    ("crates/tracewing/src/sync/", "addresses, as events are written"),
     ("crates/trace/src/info/", "CPU numbers of other tracers may have 64 bits"),
     ("crates/trace/src/stream/cursor", "CPU numbers of other tracers may have 64 bits"),
     ("crates/trace/src/stream/packet/head.rs", "CPU numbers of other tracers may have 64 bits"),

@@ -2,8 +2,8 @@
 //! that `tracewing-vocabulary` declares is named nowhere else by a string, so that what reads it is found by
 //! its type or its constant.
 //!
-//! Names of one plain word (`lock`, `domain`) mean much else, too. Of these, only those count that a line
-//! looks up ([`LOOK_UPS`]).
+//! Names of one plain word (`lock`, `domain`) mean much else, too. Of these, all count in code that
+//! interprets events ([`INTERPRETERS`]), and elsewhere those that a line looks up ([`LOOK_UPS`]).
 
 use super::{File, Finding};
 use std::collections::BTreeSet;
@@ -22,6 +22,24 @@ const EXEMPT: &[(&str, &str)] = &[
     ("crates/kernel/src/lttng.rs", "the kernel's own names become those that the vocabulary has"),
     ("crates/session/src/preload.rs", "the kernel's own names, with subsystems"),
     ("crates/ctf/", "the languages of metadata have such words, and know no events"),
+];
+
+/// Code that interprets events: there a word that is a field's name means the field.
+const INTERPRETERS: &[&str] = &[
+    "crates/analysis/src/",
+    "crates/index/src/",
+    "crates/profile/src/",
+    "crates/timeline/src/",
+    "crates/trace/src/super_trace/",
+];
+
+/// Files of such code that name their own results by such words, each with what that is.
+const OWN_WORDS: &[(&str, &str)] = &[
+    ("crates/analysis/src/actor.rs", "the kinds of actors"),
+    ("crates/analysis/src/critical_path/mod.rs", "what a step of a path is"),
+    ("crates/analysis/src/locks/account.rs", "the kinds of locks"),
+    ("crates/timeline/src/state.rs", "states"),
+    ("crates/trace/src/super_trace/column.rs", "columns of the super-trace"),
 ];
 
 /// The code before a one-word name that is a field or a key.
@@ -52,10 +70,14 @@ const CONTEXTS: [[&str; 2]; 3] = [context::TID, context::PROCESS, context::CPU];
 
 pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
     let texts: Vec<&str> = file.text.lines().collect();
+    let interprets = INTERPRETERS.iter().any(|begin| file.path.starts_with(begin))
+        && !OWN_WORDS.iter().any(|(path, _)| file.path == *path);
     for (number, line) in file.source(EXEMPT) {
         let text = texts.get(number - 1).copied().unwrap_or_default();
         for (before, literal) in literals(text).filter(|(_, literal)| line.strings.contains(*literal)) {
-            let Some(what) = named(before, literal) else { continue };
+            // Names of an analysis's own results are not those of events.
+            let interprets = interprets && !before.contains("serde(");
+            let Some(what) = named(before, literal, interprets) else { continue };
             let message = format!("\"{literal}\" names {what}: use the name that `tracewing-vocabulary` has");
             findings.push(file.finding(number, message));
         }
@@ -69,9 +91,10 @@ fn literals(line: &str) -> impl Iterator<Item = (&str, &str)> {
     pairs.collect::<Vec<_>>().into_iter()
 }
 
-/// What a literal names that the vocabulary declares.
-fn named(before: &str, literal: &str) -> Option<&'static str> {
-    let is_meant = literal.contains('_') || LOOK_UPS.iter().any(|start| before.ends_with(start));
+/// What a literal names that the vocabulary declares; `interprets` if one word is enough.
+fn named(before: &str, literal: &str, interprets: bool) -> Option<&'static str> {
+    let is_meant =
+        interprets || literal.contains('_') || LOOK_UPS.iter().any(|start| before.ends_with(start));
     if names_class(literal) {
         Some("events")
     } else if span::Class::of_name(literal).is_some() {
@@ -137,6 +160,18 @@ mod tests {
             let found = messages("crates/trace/src/a.rs", &body);
             assert!(found.len() == 1 && found[0].contains(what), "{code}: {found:?}");
             assert!(messages("crates/ctf/src/a.rs", &body).is_empty(), "{code}");
+        }
+    }
+
+    #[test]
+    fn one_word_is_enough_in_code_that_interprets_events() {
+        let body = "//! Head.\n\nfn f() { self.number(\"barrier\") }\n";
+        for (path, count) in [
+            ("crates/trace/src/super_trace/adapter/a.rs", 1),
+            ("crates/analysis/src/locks/account.rs", 0),
+            ("crates/cli/src/a.rs", 0),
+        ] {
+            assert_eq!(messages(path, body).len(), count, "{path}");
         }
     }
 

@@ -149,8 +149,8 @@ impl Adapter {
         match class {
             _ if !is_ended => Meaning::User,
             Requested => Meaning::LockWait(None),
-            ConditionWait => Meaning::LockWait(Some(self.number("condition"))),
-            BarrierWait => Meaning::LockWait(Some(self.number("barrier"))),
+            ConditionWait => Meaning::LockWait(Some(self.number(lock::ConditionWait::condition.name))),
+            BarrierWait => Meaning::LockWait(Some(self.number(lock::BarrierWait::barrier.name))),
             // A thread that releases a lock was cancelled while it waited for a condition, unless it
             // has reported its continuation before.
             Acquired | Refused | ConditionWoken | BarrierPassed | Released => Meaning::LockWaitEnd,
