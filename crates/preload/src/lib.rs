@@ -50,6 +50,7 @@ mod hash;
 mod image;
 mod mutex;
 mod next;
+mod object;
 mod rwlock;
 mod seen;
 mod semaphore;
@@ -59,10 +60,4 @@ mod take;
 mod unload;
 mod unwind;
 
-/// A lock, as seen by this library: a place in memory that belongs to the C library.
-type Object = core::ffi::c_void;
-
-/// Identifies an object in events: its address.
-fn address(object: *const Object) -> u64 {
-    object.addr() as u64
-}
+use object::{Object, address};

@@ -47,6 +47,7 @@ mod select;
 mod stream;
 pub mod super_trace;
 mod time;
+mod uuid;
 
 pub use append::number;
 pub use append::quote::{is_unsafe, shown};
@@ -82,10 +83,4 @@ pub use time::range::{TimePoint, TimeRange, parse_duration};
 pub use time::stamp::Stamp;
 pub use time::zone::{Civil, Zone};
 pub use tracewing_rules::{Glob, Predicate, PredicateError, ThreadPattern, Variable};
-
-/// A UUID in its usual text form.
-pub fn uuid_text(uuid: &[u8; 16]) -> String {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let parts = [&uuid[..4], &uuid[4..6], &uuid[6..8], &uuid[8..10], &uuid[10..]];
-    parts.map(hex).join("-")
-}
+pub use uuid::uuid_text;

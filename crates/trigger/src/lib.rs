@@ -75,6 +75,7 @@ mod object;
 mod ordinary;
 mod patch;
 mod pin;
+mod place;
 #[cfg(feature = "sites")]
 mod site;
 mod switch;
@@ -91,6 +92,7 @@ pub use object::{Object, Objects, objects, on_load};
 #[cfg(not(all(feature = "sites", target_arch = "x86_64")))]
 pub use ordinary::{cold, cold_call, cold_call_at};
 pub use pin::pin;
+pub use place::{Callee, Place};
 #[cfg(feature = "sites")]
 pub use site::is_on;
 #[cfg(feature = "sites")]
@@ -98,21 +100,6 @@ pub use site::is_on;
 pub use site::{register, unregister};
 pub use switch::{Obstacle, SwitchError, Switched, switch};
 pub use tracewing_abi::site::{Kind, Record, Site};
-
-/// A site's place in the source. Each place has a type of its own, since the type determines the site's data.
-pub trait Place {
-    /// The site's description.
-    const SITE: &'static Site;
-}
-
-/// A function that a site calls, by [`cold_call`] or [`cold_call_at`].
-pub trait Callee {
-    /// The function. A panic in it aborts the program.
-    ///
-    /// # Safety
-    /// The implementation's own conditions.
-    unsafe extern "C" fn call(first: *const (), second: *const u8);
-}
 
 /// Used by the expansion of [`fire!`]. Not part of the interface.
 #[doc(hidden)]

@@ -6,7 +6,7 @@
 
 use super::File;
 use super::comments::tests_begin;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A path from the crate's root, and where it is written.
 #[derive(Debug, PartialEq)]
@@ -53,6 +53,19 @@ pub(super) fn re_exports(root: &File) -> BTreeMap<String, Vec<String>> {
         }
     }
     names
+}
+
+/// The names of items that a crate's root defines itself.
+pub(super) fn items(root: &File) -> BTreeSet<String> {
+    const KINDS: [&str; 7] = ["struct", "enum", "trait", "fn", "type", "const", "static"];
+    let name = |line: &str| {
+        let mut words =
+            line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+        words.find(|word| KINDS.contains(word))?;
+        words.find(|word| *word != "fn").map(str::to_owned)
+    };
+    let begins = |line: &&str| line.starts_with("pub ") || KINDS.iter().any(|kind| line.starts_with(kind));
+    code(root).lines().filter(begins).filter_map(name).collect()
 }
 
 fn code(file: &File) -> String {

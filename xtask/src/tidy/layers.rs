@@ -2,7 +2,8 @@
 //! crate from each other.
 //!
 //! The table "Layers" in `ARCHITECTURE.md` assigns layers: one row for the crates, by their `Cargo.toml`s,
-//! and one for the modules of each crate that has layers. A module that no row names is below all others.
+//! and one for the modules of each crate that has layers. A module that no row names is below all others. The
+//! root of a crate, `lib.rs` or `main.rs`, is above all: what it defines itself, no module imports.
 
 use super::imports;
 use super::{File, Finding, Tree};
@@ -86,9 +87,15 @@ fn modules(file: &File, source: &str, ranks: &Ranks, tree: &Tree, findings: &mut
         return;
     }
     let roots = ["lib", "main"].map(|name| tree.files.get(&format!("{source}/{name}.rs")));
-    let exported = roots.into_iter().flatten().next().map(imports::re_exports).unwrap_or_default();
+    let root = roots.into_iter().flatten().next();
+    let exported = root.map(imports::re_exports).unwrap_or_default();
+    let above = root.map(imports::items).unwrap_or_default();
     let mut last = 0;
     for import in imports::of(file, &module) {
+        if let Some(name) = import.path.first().filter(|name| above.contains(*name)) {
+            let message = format!("`{top}` imports `{name}` of the crate's root, which is above all modules");
+            findings.push(file.finding(import.line, message));
+        }
         let path = import.path.first().and_then(|name| exported.get(name)).unwrap_or(&import.path);
         let Some(target) = path.first().filter(|target| *target != top) else { continue };
         let Some(rank) = ranks.get(target) else { continue };
@@ -110,7 +117,7 @@ mod tests {
         | `crates/cli/src` | read < show list |\n\nText.\n";
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        let root = "//! Head.\nmod error;\nmod list;\nmod read;\nmod show;\npub use error::Error;\npub use show::Table;\n";
+        let root = "//! Head.\nmod error;\nmod list;\nmod read;\nmod show;\npub use error::Error;\npub use show::Table;\npub const fn run() {}\n";
         let mut files =
             vec![(PAGE, TABLE), ("crates/cli/src/lib.rs", root), ("crates/cli/src/read/mod.rs", "")];
         files.extend(["crates/cli/src/show.rs", "crates/cli/src/list.rs"].map(|path| (path, "")));
@@ -136,6 +143,14 @@ mod tests {
         assert_eq!(sideways, ["crates/cli/src/show.rs:1: `show` imports `list`, which is not below it"]);
         let unnamed = found("crates/cli/src/other.rs", "use crate::read::File;\n");
         assert_eq!(unnamed, ["crates/cli/src/other.rs:1: `other` imports `read`, which is not below it"]);
+    }
+
+    #[test]
+    fn an_import_of_what_the_root_defines_is_found() {
+        let root =
+            "crates/cli/src/read.rs:1: `read` imports `run` of the crate's root, which is above all modules";
+        assert_eq!(found("crates/cli/src/read.rs", "use crate::run;\n"), [root]);
+        assert_eq!(found("crates/cli/src/read.rs", "use crate::running;\n"), [""; 0]);
     }
 
     #[test]
