@@ -186,7 +186,10 @@ pub enum NoPath {
     /// A name or number matches several processes.
     #[error("the process is ambiguous: {}", listed(.0, false))]
     SeveralProcesses(Vec<Match>),
-    /// A name or number matches several threads or tasks.
+    /// A name or number matches several threads.
+    #[error("the thread is ambiguous: {}", listed(.0, true))]
+    SeveralThreads(Vec<Match>),
+    /// A name or number matches several tasks.
     #[error("the task is ambiguous: {}", listed(.0, true))]
     SeveralTasks(Vec<Match>),
     /// The temporary file cannot be written or read.

@@ -164,7 +164,8 @@ impl Candidates {
             let all = all.into_iter().map(each).collect();
             return Err(match target.choice {
                 Choice::Main => NoPath::SeveralProcesses(all),
-                Choice::Lwp(_) | Choice::UserThread(_) => NoPath::SeveralTasks(all),
+                Choice::Lwp(_) => NoPath::SeveralThreads(all),
+                Choice::UserThread(_) => NoPath::SeveralTasks(all),
             });
         }
         all.pop().ok_or_else(|| NoPath::Missing(target.missing()))
