@@ -24,7 +24,7 @@ pub use machine::{installed, traceable};
 pub use run::{Printed, RunExt, wait_until};
 pub use seccomp::{allow_only, fail, filter, refuse_namespaces};
 pub use signals::{signal, with_default_signals};
-pub use skip::{Cause, skip};
+pub use skip::{Cause, LISTED, Listed, skip};
 pub use terminal::{OnTerminal, on_terminal};
 pub use users::{NOBODY, STRANGER, am_root, become_user, is_root};
 

@@ -99,6 +99,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     cycles::check(tree, &mut findings);
     events::check(tree, &mut findings);
     messages::check(tree, &mut findings);
+    skips::check_listed(tree, &mut findings);
     for file in tree.files.values() {
         text::check(file, &mut findings);
         comments::check(file, &mut findings);
