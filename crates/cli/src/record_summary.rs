@@ -11,7 +11,7 @@ use crate::table::reference::View;
 use crate::table::{Cell, Column, Layout, bytes, columns, number};
 use tracewing_abi::region::Loss;
 use tracewing_analysis::total_count;
-use tracewing_consumer::folder::State;
+use tracewing_consumer::description::State;
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_session::Summary;
 use tracewing_session::outcome::SnapshotSummary;

@@ -1,10 +1,9 @@
-//! Event classes of a recording: their ids, and the metadata that describes them.
+//! Event classes of a recording: their ids.
 //!
 //! Equal descriptions are one class with one id, whichever program sent them. Every class gets an id when it
-//! is first described, so that it can be enabled at any time; it is added to the metadata when it is first
-//! enabled. The metadata file is complete at any moment: a new version is written to a temporary file and
-//! renamed before any program is allowed to emit events of a new class. So no reader ever sees an event that
-//! it cannot look up. A flight recorder has no metadata; its snapshots get theirs when they are taken.
+//! is first described, so that it can be enabled at any time; it is added to the metadata
+//! ([`crate::metadata`]) when it is first enabled. A flight recorder has no metadata; its snapshots get
+//! theirs when they are taken.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,23 +13,14 @@ use tracewing_abi::event::MAX_ID;
 use tracewing_abi::first::{self, Key};
 use tracewing_abi::schema::ClassView;
 use tracewing_abi::wire::WireError;
-use tracewing_ctf::model::{
-    ClockClass, ClockOrigin, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass, Uuid,
-};
-use tracewing_ctf::{tsdl, write};
+use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
-use tracewing_vocabulary::context;
-use tracewing_vocabulary::environment::{self, Note, note_key};
 use tracewing_vocabulary::{lock, user_thread};
 
 use crate::Error;
-use crate::clock::{Calibration, TraceClock};
-use crate::mapping::{self, Mapped, Unfit};
+use crate::mapping::{self, Unfit};
+use crate::metadata::{Metadata, replace};
 
-/// The data stream class that all user streams have.
-const USER_STREAM_CLASS: u64 = 0;
-/// The metadata's file name.
-const METADATA: &str = "metadata";
 /// Maximum bytes of class descriptions in a recording; bounds the metadata.
 const MOST_DESCRIPTIONS: usize = 64 << 20;
 /// Maximum number of refused classes that are named, and characters of a name.
@@ -45,9 +35,7 @@ pub struct Classes {
     described: Vec<Described>,
     /// Bytes of all descriptions.
     size: usize,
-    trace: TraceClass,
-    /// Folders whose metadata is kept up to date.
-    metadata: Vec<Dir>,
+    metadata: Metadata,
     /// Folder and name of the class table that is kept up to date, for buffers in files.
     table: Option<(Dir, &'static str)>,
     refused: u64,
@@ -90,26 +78,13 @@ impl Classes {
     /// # Errors
     /// The file cannot be written.
     pub fn new(folders: &[&Dir], recording: Uuid, clock: ClockClass) -> Result<Self, Error> {
-        let mut stream = DataStreamClass::new(USER_STREAM_CLASS);
-        stream.packet_context = Some(write::packet_context_class(&clock.id));
-        stream.event_header = Some(write::user_event_header_class(&clock.id));
-        stream.common_context = Some(StructureClass::new().with(context::TID[0], FieldClass::signed(32)));
-        let mut trace = TraceClass::new();
-        trace.uuid = Some(recording);
-        for (name, value) in about_machine() {
-            trace.set_env(name, value);
-        }
-        trace.clock_classes.push(clock);
-        trace.packet_header = Some(write::packet_header_class());
-        trace.data_stream_classes.push(stream);
-        let metadata = folders.iter().map(|&folder| folder.clone()).collect();
+        let metadata = Metadata::new(folders, recording, clock);
         let (ids, keys, described) = (HashMap::new(), HashMap::new(), Vec::new());
         let this = Self {
             ids,
             keys,
             described,
             size: 0,
-            trace,
             metadata,
             table: None,
             refused: 0,
@@ -164,7 +139,7 @@ impl Classes {
                 if let Ok(view) = ClassView::decode(&bytes)
                     && let Ok(mapped) = mapping::map(&view)
                 {
-                    self.add(id, &view, mapped);
+                    self.metadata.add(id, &view, mapped);
                 }
             }
         }
@@ -218,12 +193,12 @@ impl Classes {
 
     /// Number of classes in the metadata.
     pub fn len(&self) -> usize {
-        self.classes().len()
+        self.metadata.classes().len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.classes().is_empty()
+        self.metadata.classes().is_empty()
     }
 
     fn id_of(&mut self, description: &[u8], may: &mut dyn FnMut(usize) -> bool) -> Result<u16, Refusal> {
@@ -247,53 +222,19 @@ impl Classes {
         Ok(id)
     }
 
-    fn add(&mut self, id: u16, view: &ClassView<'_>, mut mapped: Mapped) {
-        mapped.class.id = id.into();
-        let texts =
-            [(Note::Description, view.description), (Note::Print, view.print), (Note::File, view.file)];
-        for (note, text) in texts {
-            if !text.is_empty() {
-                self.trace.env.push((note_key(id.into(), note), text.into()));
-            }
-        }
-        for (note, number) in [(Note::Line, view.line), (Note::Major, view.major.into())] {
-            if number != 0 {
-                self.trace.env.push((note_key(id.into(), note), i64::from(number).into()));
-            }
-        }
-        for (field, unit) in mapped.units {
-            self.trace.env.push((note_key(id.into(), Note::Unit(&field)), unit.into()));
-        }
-        let classes = &mut self.trace.data_stream_classes[0].event_record_classes;
-        let at = classes.partition_point(|class| class.id < mapped.class.id);
-        classes.insert(at, mapped.class);
-    }
-
-    fn classes(&self) -> &[EventRecordClass] {
-        &self.trace.data_stream_classes[0].event_record_classes
-    }
-
-    /// The trace class, with what analyses cannot conclude from a class that is absent.
-    fn complete(&self) -> TraceClass {
-        let excluded: BTreeSet<String> = self
-            .described
+    /// Names of classes that are not enabled, from whose absence analyses must not conclude anything.
+    fn excluded(&self) -> BTreeSet<String> {
+        self.described
             .iter()
             .filter(|described| !described.is_enabled)
             .filter_map(|described| Some(ClassView::decode(&described.bytes).ok()?.name.to_owned()))
             .filter(|name| name.starts_with(lock::START) || name.starts_with(user_thread::START))
-            .filter(|name| self.classes().iter().all(|class| class.name.as_ref() != Some(name)))
-            .collect();
-        let mut trace = self.trace.clone();
-        if !excluded.is_empty() {
-            let names: Vec<String> = excluded.into_iter().collect();
-            trace.set_env(environment::EXCLUDED, names.join("\n").as_str());
-        }
-        trace
+            .filter(|name| self.metadata.classes().iter().all(|class| class.name.as_ref() != Some(name)))
+            .collect()
     }
 
     fn write_metadata(&self) -> Result<(), Error> {
-        let text = tsdl::print(&self.complete());
-        self.metadata.iter().try_for_each(|folder| replace(folder, METADATA, text.as_bytes()))?;
+        self.metadata.write(self.excluded())?;
         self.table.iter().try_for_each(|(folder, name)| replace(folder, name, &self.table_of_classes()))
     }
 
@@ -319,7 +260,7 @@ impl Classes {
         let classes: Vec<(u16, &[u8])> = enabled.map(|(id, described)| (id, &*described.bytes)).collect();
         let size = classes.iter().map(|(_, class)| class_table::ENTRY + 2 + class.len()).sum::<usize>();
         let mut table = vec![0; class_table::HEADER + size];
-        let recording = self.trace.uuid.unwrap_or_default();
+        let recording = self.metadata.uuid();
         let written = class_table::Writer::new(&mut table, &recording).and_then(|mut writer| {
             classes.iter().try_for_each(|(id, class)| writer.push_encoded(*id, class))
         });
@@ -332,44 +273,6 @@ impl Classes {
     /// # Errors
     /// The file cannot be written.
     pub fn write_into(&self, folder: &Dir, uuid: Uuid) -> Result<(), Error> {
-        let trace = TraceClass { uuid: Some(uuid), ..self.complete() };
-        replace(folder, METADATA, tsdl::print(&trace).as_bytes())
+        self.metadata.write_into(folder, uuid, self.excluded())
     }
-}
-
-/// The clock class shared by user and kernel trace, from the calibration at the recording's beginning.
-pub fn clock_class(clock: &TraceClock, begin: &Calibration, uuid: Uuid) -> ClockClass {
-    let (offset_seconds, offset_cycles) = clock.offset(begin);
-    let mut class = ClockClass::new(clock.name(), clock.frequency());
-    class.uuid = Some(uuid);
-    class.description = Some(
-        match clock.kind() {
-            tracewing_abi::region::Clock::Tsc => "time stamp counter",
-            tracewing_abi::region::Clock::Monotonic => "CLOCK_MONOTONIC",
-        }
-        .to_owned(),
-    );
-    class.offset_seconds = offset_seconds;
-    class.offset_cycles = offset_cycles;
-    class.origin = ClockOrigin::UnixEpoch;
-    class
-}
-
-fn replace(folder: &Dir, name: &str, content: &[u8]) -> Result<(), Error> {
-    folder.replace(name, content).map_err(Error::file("write", &folder.path().join(name)))
-}
-
-/// Entries of the user trace's `env` block about the machine and the tracer.
-fn about_machine() -> Vec<(&'static str, String)> {
-    let system = rustix::system::uname();
-    let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
-    vec![
-        (environment::HOSTNAME, text(system.nodename())),
-        (environment::DOMAIN, environment::USER.to_owned()),
-        (environment::TRACER_NAME, environment::TRACEWING.to_owned()),
-        (environment::TRACER_VERSION, env!("CARGO_PKG_VERSION").to_owned()),
-        (environment::SYSNAME, text(system.sysname())),
-        (environment::KERNEL_RELEASE, text(system.release())),
-        (environment::ARCHITECTURE, text(system.machine())),
-    ]
 }

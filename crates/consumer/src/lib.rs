@@ -7,10 +7,12 @@
 //! | module | does |
 //! |---|---|
 //! | [`clock`] | chooses the recording's clock, finds its frequency, calibrates it against real time |
+//! | [`cpus`] | how many CPUs need buffers |
 //! | [`memory`] | the shared memory that a region lies in |
 //! | `shortened` | survives the shortening of a region's file |
 //! | [`identity`] | random identities |
-//! | [`classes`] | gives event classes their ids and describes them in the metadata |
+//! | [`classes`] | gives event classes their ids |
+//! | [`metadata`] | describes them in the metadata |
 //! | `streams` | stream files, each continued by one region after another |
 //! | `writer`, `output` | a queue to the disk and the thread that empties it; or direct output |
 //! | `seen` | event classes that had an event |
@@ -21,7 +23,8 @@
 //! | [`summary`] | totals and losses of streams |
 //! | [`drain`] | all buffers of one region: writes what is due, records losses with their times |
 //! | [`pace`] | when to look at the buffers |
-//! | [`folder`] | the trace folder and its `tracewing.json` |
+//! | [`folder`] | the trace folder |
+//! | [`description`] | its `tracewing.json` |
 //! | [`survival`] | buffers in files, which survive program and recorder |
 //! | [`snapshot`] | a trace folder with the content of a flight recorder's buffers |
 //!
@@ -34,6 +37,8 @@ mod buffer;
 mod children;
 pub mod classes;
 pub mod clock;
+pub mod cpus;
+pub mod description;
 pub mod drain;
 mod error;
 pub mod firsts;
@@ -41,6 +46,7 @@ pub mod folder;
 pub mod identity;
 mod mapping;
 pub mod memory;
+pub mod metadata;
 pub mod names;
 mod output;
 pub mod outside;

@@ -20,7 +20,7 @@ use tracewing_abi::region::Geometry;
 use tracewing_files::{Dir, Made};
 
 use crate::Error;
-use crate::folder::{DESCRIPTION, Description};
+use crate::description::{DESCRIPTION, Description};
 use crate::memory::SharedMemory;
 
 /// Name of the table of event classes.

@@ -13,10 +13,12 @@ use tracewing_abi::class_table;
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{Geometry, Loss, Protocol};
 use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
-use tracewing_consumer::classes::{Classes, clock_class};
+use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
+use tracewing_consumer::description::{BufferDescription, Description};
 use tracewing_consumer::drain::{Backing, Drain};
-use tracewing_consumer::folder::{BufferDescription, Description, Folder};
+use tracewing_consumer::folder::Folder;
+use tracewing_consumer::metadata::clock_class;
 use tracewing_consumer::trace::UserTrace;
 use tracewing_units::Cycles;
 

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use tracewing_abi::region::{Geometry, Protocol, Reference};
-use tracewing_consumer::classes::{Classes, clock_class};
+use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
+use tracewing_consumer::description::{BufferDescription, Description, SnapshotDescription};
 use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::firsts::Firsts;
-use tracewing_consumer::folder::{BufferDescription, Description, SnapshotDescription};
+use tracewing_consumer::metadata::clock_class;
 use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_consumer::summary::StreamSummary;
 use tracewing_ring::Segment;

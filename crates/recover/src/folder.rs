@@ -9,7 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tracewing_consumer::folder::{DESCRIPTION, Folder};
+use tracewing_consumer::description::DESCRIPTION;
+use tracewing_consumer::folder::Folder;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::survival::{CLASSES, SUFFIX};
 use tracewing_files::{Refused, Tree};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
-use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
+use tracewing_consumer::cpus::possible_cpus;
+use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_kernel::Probe;
 pub use tracewing_profile::Stacks;

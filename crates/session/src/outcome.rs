@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tracewing_consumer::folder::{AttachedDescription, State};
+use tracewing_consumer::description::{AttachedDescription, State};
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_units::{Cycles, Duration};
 

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{Shutdown, shutdown};
 use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE};
 use tracewing_abi::region::{Geometry, VERSION};
-use tracewing_consumer::folder::State;
+use tracewing_consumer::description::State;
 use tracewing_rules::Rule;
 use tracewing_session::options::Sharing;
 use tracewing_session::{Error, Options, record};

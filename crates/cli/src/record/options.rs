@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
-use tracewing_consumer::memory::possible_cpus;
+use tracewing_consumer::cpus::possible_cpus;
 use tracewing_kernel::Probe;
 use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};

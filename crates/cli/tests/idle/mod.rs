@@ -16,7 +16,7 @@ pub fn is_reported() -> bool {
     record.args(["--", "sleep", "0.3"]).succeeds();
     let list = tracewing().args(["list", "--no-delta"]).arg(&trace).ran();
     let list = list.text();
-    let cpus = tracewing_consumer::memory::possible_cpus();
+    let cpus = tracewing_consumer::cpus::possible_cpus();
     let silent = (0..cpus).find(|cpu| {
         let switches = |with: &str| {
             let cpu = format!("cpu_id = {cpu} ");

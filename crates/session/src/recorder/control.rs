@@ -10,7 +10,7 @@ use std::time::Instant;
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, AnswerWriter, Control, Effect, Item};
 use tracewing_abi::wire::Input;
-use tracewing_consumer::folder::ChangeDescription;
+use tracewing_consumer::description::ChangeDescription;
 use tracewing_rules::{Majors, Rule, TooManyRules};
 use tracewing_units::Pid;
 

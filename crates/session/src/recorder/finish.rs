@@ -5,7 +5,7 @@ use std::mem;
 use super::Recorder;
 use super::output::Output;
 
-use tracewing_consumer::folder::State;
+use tracewing_consumer::description::State;
 use tracewing_consumer::outside::UNSEEN;
 use tracewing_profile::Summary as ProfileSummary;
 use tracewing_units::Duration;

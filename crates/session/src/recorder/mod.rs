@@ -23,7 +23,7 @@ mod watch;
 use std::time::{Duration, Instant};
 
 use tracewing_consumer::clock::TraceClock;
-use tracewing_consumer::folder::State;
+use tracewing_consumer::description::State;
 use tracewing_consumer::survival::BufferFolder;
 
 use self::output::Output;

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use tracewing_consumer::folder::AttachedDescription;
+use tracewing_consumer::description::AttachedDescription;
 
 use super::Recorder;
 use crate::processes::{Found, Process, Processes};

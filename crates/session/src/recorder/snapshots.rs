@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
-use tracewing_consumer::folder::{SnapshotDescription, State};
+use tracewing_consumer::description::{SnapshotDescription, State};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::snapshot::Snapshot;
 use tracewing_units::Pid;

@@ -8,15 +8,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
-use tracewing_consumer::classes::{Classes, clock_class};
+use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::cpus::possible_cpus;
+use tracewing_consumer::description::{
+    BufferDescription, Description, ProcessDescription, SnapshotDescription, State,
+};
 use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::firsts::Firsts;
-use tracewing_consumer::folder::{
-    BufferDescription, Description, Folder, ProcessDescription, SnapshotDescription, State,
-};
+use tracewing_consumer::folder::Folder;
 use tracewing_consumer::identity::random_uuid;
-use tracewing_consumer::memory::possible_cpus;
+use tracewing_consumer::metadata::clock_class;
 use tracewing_consumer::pace::Pace;
 use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_consumer::summary::StreamSummary;

@@ -1,0 +1,262 @@
+//! `tracewing.json` in a trace folder: how the recording was made, and its totals.
+//!
+//! The file is written when the recording begins, so that it also describes a recording whose recorder was
+//! killed. It is replaced when the recording ends.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tracewing_files::Dir;
+use tracewing_units::{Cycles, Pid};
+
+use crate::Error;
+use crate::clock::{Calibration, TraceClock};
+use crate::cpus::possible_cpus;
+use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
+
+/// Version of the description's shape.
+pub const FORMAT: u32 = 1;
+/// Name of the description in the trace folder.
+pub const DESCRIPTION: &str = "tracewing.json";
+
+/// How a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It is running, or its recorder was killed.
+    Recording,
+    /// The recording ended as it should; the trace is complete, apart from counted losses.
+    Complete,
+    /// Early, because a file could not be written.
+    CutShort,
+}
+
+/// The content of `tracewing.json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Description {
+    /// Version of this file's format: [`FORMAT`].
+    pub format: u32,
+    /// Version of tracewing that made the recording.
+    pub version: String,
+    /// Whether the recording is complete, and if not, why.
+    pub state: State,
+    /// The recorded command; empty for a program that records itself, and if running processes were recorded.
+    pub command: Vec<String>,
+    /// Running processes that were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<AttachedDescription>,
+    /// The machine that was recorded.
+    pub host: Host,
+    /// The clock of all streams.
+    pub clock: ClockDescription,
+    /// The buffers of user events.
+    pub buffers: BufferDescription,
+    /// Event rules of the user trace when it began, as command-line options; if there are none, all events
+    /// are recorded.
+    pub event_rules: Vec<String>,
+    /// Major classes of user events that were on when it began; absent if all were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub majors: Option<String>,
+    /// Options that enable further recordings besides events of instrumented programs and of the kernel, such
+    /// as `--locks`.
+    #[serde(rename = "options", skip_serializing_if = "Vec::is_empty")]
+    pub asked_for: Vec<String>,
+    /// Changes while it was running.
+    pub changes: Vec<ChangeDescription>,
+    /// The programs that joined, in the order of joining.
+    pub processes: Vec<ProcessDescription>,
+    /// The streams of programs' events.
+    pub user_streams: Vec<StreamSummary>,
+    /// The streams of the kernel's events.
+    pub kernel_streams: Vec<StreamSummary>,
+    /// The streams of samples; empty without `--profile`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profile_streams: Vec<StreamSummary>,
+    /// Losses with their times.
+    pub losses: Vec<LossRange>,
+    /// Sub-buffers that were overwritten before they were read, and when.
+    pub overwritten: Vec<OverwrittenRange>,
+    /// Further messages that the user has seen.
+    pub notes: Vec<String>,
+    /// Set next to buffers in files: the folder that the recording wrote its trace to, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_folder: Option<String>,
+    /// Set in a snapshot of a flight recorder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotDescription>,
+}
+
+/// A change of a running recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangeDescription {
+    /// When the change was requested.
+    #[serde(rename = "time_cycles")]
+    pub time: Cycles,
+    /// The change: the command and its options.
+    #[serde(rename = "change")]
+    pub what: String,
+}
+
+/// Which snapshot it is, and why it was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SnapshotDescription {
+    /// Counted from 1 in each recording.
+    pub number: u64,
+    /// Cause of the snapshot.
+    pub reason: String,
+    /// When it was begun: everything emitted before that is still in the buffers is in it.
+    #[serde(rename = "taken_cycles")]
+    pub taken: Cycles,
+}
+
+impl Description {
+    /// Writes it into a folder, in place of an earlier one.
+    pub(crate) fn write(&self, dir: &Dir) -> Result<(), Error> {
+        let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::from);
+        let written = text.and_then(|mut text| {
+            text.push(b'\n');
+            dir.replace(DESCRIPTION, &text)
+        });
+        written.map_err(Error::file("write", &dir.path().join(DESCRIPTION)))
+    }
+
+    /// The description at the start of a recording.
+    pub fn new(clock: &TraceClock, begin: Calibration, buffers: BufferDescription) -> Self {
+        Self {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: State::Recording,
+            command: Vec::new(),
+            attached: Vec::new(),
+            host: Host::this(),
+            clock: ClockDescription {
+                name: clock.name(),
+                frequency: clock.frequency(),
+                begin,
+                stopped: None,
+                end: None,
+            },
+            buffers,
+            event_rules: Vec::new(),
+            majors: None,
+            asked_for: Vec::new(),
+            changes: Vec::new(),
+            processes: Vec::new(),
+            user_streams: Vec::new(),
+            kernel_streams: Vec::new(),
+            profile_streams: Vec::new(),
+            losses: Vec::new(),
+            overwritten: Vec::new(),
+            notes: Vec::new(),
+            trace_folder: None,
+            snapshot: None,
+        }
+    }
+}
+
+/// The machine that was recorded.
+#[derive(Debug, Clone, Serialize)]
+pub struct Host {
+    /// The host's name, as `uname -n` prints it.
+    pub name: String,
+    /// `Linux` and its release.
+    pub kernel: String,
+    /// The kernel's name of the architecture, such as `x86_64`.
+    pub machine: String,
+    /// CPU buffers: one per CPU that can ever be online.
+    pub cpus: usize,
+}
+
+impl Host {
+    /// Describes the machine that this runs on.
+    pub fn this() -> Self {
+        let system = rustix::system::uname();
+        let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
+        Self {
+            name: text(system.nodename()),
+            kernel: format!("{} {}", text(system.sysname()), text(system.release())),
+            machine: text(system.machine()),
+            cpus: possible_cpus(),
+        }
+    }
+}
+
+/// The clock, and the real time that it showed.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClockDescription {
+    /// `tsc` or `monotonic`.
+    pub name: &'static str,
+    /// Cycles per second.
+    #[serde(rename = "frequency_hz")]
+    pub frequency: u64,
+    /// At the recording's beginning; the metadata's offset comes from it.
+    pub begin: Calibration,
+    /// When the recording stopped: until then nothing is missing after the last event. For a
+    /// snapshot, the time at which it was taken.
+    #[serde(rename = "stopped_cycles")]
+    pub stopped: Option<Cycles>,
+    /// At its end: how far the clocks had drifted apart.
+    pub end: Option<Calibration>,
+}
+
+/// The buffers of user events.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct BufferDescription {
+    /// Size of a sub-buffer, in bytes.
+    pub sub_buffer_bytes: usize,
+    /// Number of sub-buffers per CPU.
+    pub sub_buffers: usize,
+    /// Whether every process has its own; otherwise the processes of a user share them.
+    pub per_process: bool,
+    /// Whether full buffers lose their oldest sub-buffer; otherwise the new event.
+    pub overwrite: bool,
+    /// Maximum time from an event to its arrival on disk, milliseconds; absent for a flight recorder.
+    pub flush_ms: Option<u64>,
+}
+
+/// A process that was already running when its recording began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AttachedDescription {
+    /// Its process id in the recorder's PID namespace.
+    pub pid: Pid,
+    /// Real user id.
+    pub uid: u32,
+    /// File name of its executable, or the name of its main thread.
+    pub name: String,
+    /// Since when it is recorded.
+    #[serde(rename = "attached_cycles")]
+    pub attached: Cycles,
+}
+
+/// A program that joined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProcessDescription {
+    /// Its process id in the recorder's PID namespace.
+    pub pid: Pid,
+    /// The user that it ran as when it joined.
+    pub uid: u32,
+    /// Name of its main thread.
+    pub name: String,
+    /// Path of the executable.
+    pub executable: String,
+    /// When it joined, on the recording's clock.
+    #[serde(rename = "joined_cycles")]
+    pub joined: Cycles,
+}
+
+impl ProcessDescription {
+    /// A live process, as `/proc` describes it; names are empty if it does not.
+    pub fn of(pid: Pid, uid: u32, joined: Cycles) -> Self {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let name = fs::read(process.join("comm")).unwrap_or_default();
+        let executable = fs::read_link(process.join("exe")).unwrap_or_default();
+        Self {
+            pid,
+            uid,
+            name: String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned(),
+            executable: executable.to_string_lossy().into_owned(),
+            joined,
+        }
+    }
+}
