@@ -52,7 +52,7 @@ const NEEDED: Needed = Needed {
         kernel::ContentionBegin::NAME,
         kernel::ContentionEnd::NAME,
     ],
-    how: How::Option("--locks", "no program used one that can be seen (docs/reference/locks.md)"),
+    how: How::Option("--locks", "no program used a lock that can be recorded (docs/reference/locks.md)"),
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -102,7 +102,6 @@ struct Line {
 /// A line that is printed.
 pub struct Shown {
     line: Line,
-    /// The function's name.
     name: String,
     zone: Zone,
 }
