@@ -39,7 +39,7 @@ pub trait SliceSink {
     /// Takes a slice that has just ended.
     fn slice(&mut self, slice: &Slice<'_>);
 
-    /// For so long no event shows whether an LWP had a CPU.
+    /// Adds time in which no event shows whether an LWP had a CPU.
     fn unknown(&mut self, _lwp: &Lwp, _ns: Duration) {}
 
     /// An LWP has ended, or the recording has.
@@ -48,7 +48,7 @@ pub trait SliceSink {
     /// A name, reported before it is used.
     fn name(&mut self, _name: Name, _text: &str) {}
 
-    /// Whether it wants no more.
+    /// Whether it needs no more slices, so that reading can stop.
     fn is_done(&self) -> bool {
         false
     }
@@ -259,9 +259,9 @@ pub struct SchedLatency {
     pub run_ns: Duration,
     /// For how long no event shows whether it ran.
     pub unknown_ns: Duration,
-    /// How often it got a CPU and is known how long it waited.
+    /// How often it got a CPU after a wait of known length.
     pub slices: u64,
-    /// How long it waited in all, in nanoseconds.
+    /// Total time that it waited, in nanoseconds.
     pub delay_ns: Duration,
     max_ns: Duration,
     /// When that ended and it got a CPU, on the recording's clock; `None` if it never waited.
@@ -276,7 +276,7 @@ impl SchedLatency {
         self.delay_ns.mean(self.slices)
     }
 
-    /// The longest wait, in nanoseconds; likewise.
+    /// The longest wait, in nanoseconds; `None` if no wait is known.
     pub fn longest_ns(&self) -> Option<Duration> {
         (self.slices > 0).then_some(self.max_ns)
     }
@@ -293,7 +293,7 @@ pub struct SchedLatencies {
     rows: Vec<SchedLatency>,
     /// The place of an LWP's row, by its serial number.
     places: Vec<Option<usize>>,
-    /// Unknown time, likewise.
+    /// Unknown time of an LWP, by its serial number.
     unknown: Vec<Duration>,
     /// Number of LWPs that are not followed, whether or not they have slices.
     strangers: u64,

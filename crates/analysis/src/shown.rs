@@ -36,17 +36,18 @@ pub struct ShownTimes {
 pub(crate) struct Shown {
     /// Whether they show when it runs.
     running: bool,
-    /// From when on it could run.
+    /// Whether they show since when it has been ready to run.
     waits: bool,
-    /// When it is blocked on what it names. A task reports that itself (`user_thread:wait`), so without its
-    /// wakes too; it is then blocked until its next poll, and all that it is known to be blocked is that.
+    /// Whether they show when it is blocked on what it names. A task reports that itself
+    /// (`user_thread:wait`), so without its wakes too; it is then blocked until its next poll, and all that
+    /// it is known to be blocked is that.
     causes: bool,
-    /// When it could have gone on, but lost its CPU or its turn.
+    /// Whether they show when it lost its CPU, or its worker, although it was ready to run.
     preemptions: bool,
-    /// Whether it is in its program or in a system call.
+    /// Whether they show that it is in its program or in a system call.
     pub(crate) modes: bool,
     interrupts: bool,
-    /// How often it is woken, and by which thread.
+    /// Whether they show how often it is woken, and by which thread.
     pub(crate) wakes: bool,
 }
 

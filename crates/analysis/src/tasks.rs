@@ -74,9 +74,9 @@ pub struct Task {
     pub slept_on: Option<Name>,
     /// Pages that were not there when polls touched them.
     pub page_faults: u64,
-    /// Polls for which it is known how long the task was ready before.
+    /// Polls before which the time that the task was ready is known.
     pub delays: u64,
-    /// How long that was in all.
+    /// Total of these times.
     pub delay_ns: Duration,
     /// The longest time from ready to polled.
     pub max_delay_ns: Duration,

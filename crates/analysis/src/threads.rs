@@ -28,11 +28,11 @@ pub struct Thread {
     pub times: Times,
     /// How often it left a CPU.
     pub switches: u64,
-    /// How often of these it could have gone on.
+    /// How many of these switches left it ready to run.
     pub preemptions: u64,
     /// How often it was next seen on another CPU than before, whatever the filter leaves out of its life.
     pub migrations: u64,
-    /// How often it was woken, likewise.
+    /// How often it was woken, whatever the filter leaves out of its life.
     pub wakeups: u64,
     /// System calls that it began.
     pub system_calls: u64,
@@ -68,9 +68,9 @@ pub struct UserThreadAccount {
     pub lacks_wakes: bool,
     /// Whether that is as tokio's hooks report none ([`UserThread::is_hooked`]).
     pub hooked: bool,
-    /// How often another LWP ran it than before, likewise.
+    /// How often another LWP ran it than before, whatever the filter leaves out of its life.
     pub lwp_migrations: u64,
-    /// How often it was next run on another CPU than before, likewise.
+    /// How often it was next run on another CPU than before, whatever the filter leaves out of its life.
     pub cpu_migrations: u64,
 }
 

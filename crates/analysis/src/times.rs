@@ -146,13 +146,13 @@ impl Clock {
     }
 }
 
-/// Adds times up. Of stamps that make no sense the sum may be more than there are numbers: then it is the
-/// greatest, which tables show as unknown.
+/// Adds times up. If impossible stamps make the sum overflow, it is the largest value, which tables show as
+/// unknown.
 pub fn total(times: impl Iterator<Item = Duration>) -> Duration {
     times.sum()
 }
 
-/// Adds counts up, likewise.
+/// Adds counts up; a sum that overflows is the largest value.
 pub fn total_count(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }

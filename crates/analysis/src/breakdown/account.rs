@@ -33,7 +33,7 @@ impl Place {
 pub struct Waits {
     /// Number of waits.
     pub count: u64,
-    /// How long in all, in nanoseconds.
+    /// Total length of the waits, in nanoseconds.
     pub ns: Duration,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Account {
     /// Whether it left a CPU on the return to user code; otherwise in the kernel, or to wait.
     returning: bool,
     in_kernel: bool,
-    /// Waits in the system call that it is in that were counted as a pipe's, for want of anything better.
+    /// Waits in the current system call that were attributed to a pipe, since nothing shows otherwise.
     doubtful: Option<(Place, Waits)>,
 }
 

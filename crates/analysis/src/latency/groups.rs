@@ -69,7 +69,7 @@ impl Groups {
         }
     }
 
-    /// Those with the longest time in all first; what are too many last.
+    /// Groups by total time, the longest first; the one that combines all beyond the limit comes last.
     pub(super) fn finish(self) -> Vec<Group> {
         let Groups { keys, sums, others, .. } = self;
         let group = |(key, durations): (Vec<u8>, Durations)| Group {

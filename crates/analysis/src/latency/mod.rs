@@ -116,14 +116,14 @@ pub struct LatencyTable {
     pub unmatched_ends: u64,
     /// Begins and ends that lack a value to match them by.
     pub without_key: u64,
-    /// Unmatched begins that were forgotten for want of memory before an end could come.
+    /// Unmatched begins that were dropped to limit memory before their end could come.
     pub forgotten: u64,
     /// Periods during which events were lost: a beginning or an end of them may be among those.
     pub across_losses: u64,
     /// Periods that are not counted, as the filter chooses CPUs, and only their begin or only their end was
     /// on one of these. `None` if unknown, as in an extract of some CPUs: then periods may be wrong.
     pub across_left_out: Option<u64>,
-    /// The periods by what was asked for, those with the longest time in all first.
+    /// The periods by the values of `--by`, those with the longest total time first.
     pub groups: Vec<Group>,
     /// The longest ones, longest first.
     pub worst: Vec<Period>,
@@ -145,7 +145,7 @@ pub struct Period {
     /// if periods are matched by the one that gets it (`next_tid`), that one.
     #[serde(rename = "thread")]
     pub lwp: Option<Episode>,
-    /// The end's user thread, likewise.
+    /// The user thread of the end event, for a switch chosen in the same way.
     #[serde(rename = "task")]
     pub user_thread: Option<Episode>,
 }

@@ -72,11 +72,12 @@ pub(crate) struct Pairs {
     pub(crate) unmatched_ends: u64,
     /// Periods of which only the begin or only the end is chosen.
     pub(crate) chosen_in_part: u64,
-    /// Begins that were forgotten for want of room; they are unmatched, too.
+    /// Begins that were dropped to limit memory; they are among the unmatched ones, too.
     pub(crate) forgotten: u64,
 }
 
-/// What a key and its first begin take, besides the key's bytes: pointers, lengths, room that is not used.
+/// Memory that a key and its first begin take in addition to the key's bytes: pointers, lengths, unused
+/// capacity.
 const ENTRY: usize = 4 * size_of::<Begin>() + 96;
 
 impl Pairs {

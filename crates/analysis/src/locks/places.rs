@@ -75,7 +75,7 @@ impl Places {
         frames.max().unwrap_or(0)
     }
 
-    /// What a caller's number means in a process, or in all of them.
+    /// The place that a caller's number stands for, in one process or in all of them.
     pub(super) fn learn_source(&mut self, process: Option<Pid>, caller: Caller, file: String, line: u64) {
         self.sources.insert((process, caller), (file, line));
     }

@@ -75,7 +75,7 @@ pub struct AcrossAwait {
     pub holds: Sum,
     /// How many waited at the end of one, at most.
     pub waiters: usize,
-    /// How long others waited for the lock during these critical sections, in all, ns.
+    /// Total time that others waited for the lock during these critical sections, in ns.
     pub waited_ns: Duration,
 }
 

@@ -7,7 +7,8 @@ use tracewing_trace::super_trace::Scope;
 use tracewing_trace::{Error, Losses};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
-/// Whose events were lost in what was analysed, so that numbers of them are the least that they can be.
+/// Whether events of the kernel or of programs were lost in the analysed time, so that their numbers are
+/// lower bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lossy {
     /// Whether some of the kernel's were.

@@ -25,11 +25,11 @@ pub struct Report {
     pub end_ns: Option<Timestamp>,
     /// Nanoseconds between the two.
     pub duration_ns: Option<Duration>,
-    /// What stands in the `tracewing.json` files, if there are any.
+    /// Contents of the `tracewing.json` files, if there are any.
     pub recordings: Vec<serde_json::Value>,
-    /// The traces, then those that are gone.
+    /// The traces, then those whose folders are missing.
     pub traces: Vec<TraceReport>,
-    /// What is missing, a line each.
+    /// What is missing: one line per message.
     pub missing: Vec<String>,
     /// What could not be read.
     pub errors: Vec<String>,
@@ -94,7 +94,7 @@ pub struct StreamReport {
     pub begin_ns: Option<Timestamp>,
     /// The latest stamp of a packet or an event in it.
     pub end_ns: Option<Timestamp>,
-    /// What is lost in all.
+    /// Sum of its losses.
     pub lost: Losses,
     /// Each loss, up to 10,000.
     pub losses: Vec<LossReport>,
@@ -124,7 +124,7 @@ pub struct ClassReport {
     pub name: Option<String>,
     /// LTTng's log level, 0 (emergency) to 14 (debug).
     pub log_level: Option<i64>,
-    /// K42's major class, of tracewing's own events that have one besides 0.
+    /// K42's major class of an event of tracewing, if that is not 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub major: Option<i64>,
     /// How often it occurs.

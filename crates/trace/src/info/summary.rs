@@ -1,5 +1,5 @@
-//! What a recording holds in all: per trace and per stream, packets, events, bytes, losses, times, and how
-//! often each event class occurs.
+//! What a recording contains, per trace and per stream: packets, events, bytes, losses, times, and how often
+//! each event class occurs.
 
 use crate::Error;
 use crate::open::recording::{Recording, Stream};
@@ -42,7 +42,7 @@ pub(crate) struct StreamSummary {
     pub bytes: u64,
     /// First and last nanosecond since the clock's origin.
     pub range: Option<(Timestamp, Timestamp)>,
-    /// What is lost in all.
+    /// Sum of its losses.
     pub lost: Losses,
     /// Losses one by one, up to 10,000.
     pub losses: Vec<Lost>,

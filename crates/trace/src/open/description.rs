@@ -22,10 +22,10 @@ pub(crate) const RECORDING: &str = "recording";
 /// The `state` of one whose recorder was killed, as [`parsed`] has it.
 pub(crate) const KILLED: &str = "killed";
 
-/// The `state` of one that ended before its time.
+/// The `state` of a recording that ended before its time.
 pub(crate) const CUT_SHORT: &str = "cut_short";
 
-/// That of one in which all is that was wanted.
+/// The `state` of a recording that has everything that it was to record.
 const COMPLETE: &str = "complete";
 
 /// Key that marks a description copied from the recording that the traces were converted from.

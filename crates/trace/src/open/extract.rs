@@ -16,7 +16,8 @@ const EXTRACT: &str = environment::EXTRACT;
 /// Beginning of the extract, in nanoseconds on the recording's clock. Earlier events only give names.
 const BEGIN: &str = environment::EXTRACT_BEGIN;
 
-/// End of the extract, likewise: until then nothing is missing after its last event.
+/// End of the extract, in nanoseconds on the recording's clock: up to then nothing is missing, even after its
+/// last event.
 const END: &str = environment::EXTRACT_END;
 
 /// Whether switches of threads that are in it are all that there were.
@@ -69,7 +70,7 @@ pub(crate) struct Extract<'e> {
     pub lwps: Option<&'e Lwps>,
     /// When it begins, in nanoseconds on the recording's clock.
     pub begin: Option<Timestamp>,
-    /// When it ends, likewise.
+    /// When it ends, in nanoseconds on the recording's clock.
     pub end: Option<Timestamp>,
 }
 

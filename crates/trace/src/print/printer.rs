@@ -59,7 +59,7 @@ impl<'l> Printer<'l> {
         self.selection.needs_places()
     }
 
-    /// Whether all that is wanted has been printed.
+    /// Whether the requested number of events has been printed.
     pub(crate) fn is_done(&self) -> bool {
         self.left == 0
     }

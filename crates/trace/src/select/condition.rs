@@ -31,7 +31,7 @@ enum Place {
     Member(MemberHandle),
     /// What is at the end of a path, by its index.
     Inner(usize),
-    /// The two halves of an integer, likewise; the low one is unsigned.
+    /// The two halves of an integer, by the indexes of their paths; the low one is unsigned.
     Halves(usize, usize),
     /// What the super-trace says of the event.
     Derived(Column),

@@ -58,7 +58,7 @@ impl<'p> ConditionFit<'p> {
         }
     }
 
-    /// Why a comparison is unknown in all classes, though it may be that the whole is not.
+    /// Why a comparison is unknown in all classes; the whole condition may still be known.
     pub(super) fn mistyped(&self) -> Option<&CompileError> {
         self.all.mistyped()
     }

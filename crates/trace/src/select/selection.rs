@@ -26,7 +26,7 @@ pub struct Selection {
     values: Values,
 }
 
-/// Which events of a class are wanted.
+/// Which events of a class the filter selects.
 #[derive(Debug)]
 enum Choice {
     None,
@@ -80,7 +80,7 @@ impl Selection {
         self.needs_places
     }
 
-    /// Whether `event` is wanted, where no places are needed.
+    /// Whether the filter selects `event`, if it needs no places.
     pub fn selects(&mut self, event: &EventRef<'_>) -> bool {
         let cpu = || event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu));
         self.everything
@@ -88,17 +88,17 @@ impl Selection {
                 && self.selects_decoded(event.trace(), event.stream(), &event.decoded(), None))
     }
 
-    /// Whether events of a CPU may be wanted.
+    /// Whether the filter may select events of a CPU.
     pub fn has_cpu(&self, cpu: Cpu) -> bool {
         self.filter.has_cpu(Some(cpu))
     }
 
-    /// Whether events that a stream has lost may be wanted.
+    /// Whether the filter might have selected events that a stream has lost.
     pub fn may_miss(&self, stream: &Stream) -> bool {
         self.filter.may_miss(stream)
     }
 
-    /// Whether an event is wanted that was seen in its place.
+    /// Whether the filter selects an event with its place.
     pub fn selects_seen(&mut self, seen: &Seen<'_>) -> bool {
         let event = seen.event;
         self.everything
@@ -131,18 +131,17 @@ impl Selection {
         }
     }
 
-    /// Whether all events are wanted.
+    /// Whether the filter selects all events.
     pub(crate) fn is_everything(&self) -> bool {
         self.everything
     }
 
-    /// Whether certain user threads, LWPs or processes are wanted.
+    /// Whether the filter selects by user thread, LWP or process.
     pub(crate) fn chooses_subjects(&self) -> bool {
         self.filter.chooses_subjects()
     }
 
-    /// Whether of events in a trace whose names are `meant` some are left out, as far as names, levels and
-    /// conditions go.
+    /// Whether names, levels or conditions leave out some events of a trace whose names are `meant`.
     pub(crate) fn leaves_out(&self, trace: &Trace, meant: impl Fn(&str) -> bool) -> bool {
         trace.class().data_stream_classes.iter().any(|stream| {
             let classes = stream.event_record_classes.iter().enumerate();
@@ -151,7 +150,7 @@ impl Selection {
         })
     }
 
-    /// The names of the classes of a trace of which some events are left out, likewise.
+    /// The names of those classes of a trace of which names, levels or conditions leave out some events.
     pub(crate) fn left_out<'t>(&self, trace: &'t Trace) -> Vec<&'t str> {
         let streams = trace.class().data_stream_classes.iter();
         let classes = streams.flat_map(|stream| {

@@ -52,7 +52,7 @@ pub(crate) struct PacketFile {
     /// Offset in bytes of the packet to be looked at, or being read.
     offset: u64,
     index: u64,
-    /// Events of packets before this one are not wanted.
+    /// Number of the first packet whose events are selected.
     first: u64,
     /// The file is taken to end here, in bytes, if it does not before.
     limit: u64,
@@ -125,8 +125,8 @@ impl PacketFile {
         &self.root
     }
 
-    /// Makes the packet at byte `offset` the one at hand, and this its number. Events before packet `first`
-    /// are not wanted.
+    /// Makes the packet at byte `offset` the current one, with the number `index`. Events before packet
+    /// `first` are passed over.
     pub(crate) fn seek(&mut self, offset: u64, index: u64, first: u64) {
         (self.offset, self.index, self.first) = (offset, index, first);
         (self.head, self.cut, self.reader, self.inside) = (None, None, None, None);
@@ -165,7 +165,7 @@ impl PacketFile {
         self.index.max(self.first)
     }
 
-    /// Whether the events of the packet at hand are not wanted.
+    /// Whether the events of the current packet are passed over.
     pub(crate) fn is_passed_over(&self) -> bool {
         self.index < self.first
     }

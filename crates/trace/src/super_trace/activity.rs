@@ -38,7 +38,8 @@ pub enum Context {
     Thread,
     /// A softirq; its name is a general one if no event identifies it.
     Softirq(Name),
-    /// An interrupt's, likewise; also one that has interrupted a softirq.
+    /// An interrupt, also one that has interrupted a softirq; its name is a general one if no event
+    /// identifies it.
     Interrupt(Name),
 }
 
@@ -252,7 +253,7 @@ pub enum UserThreadKind<'a> {
         /// Why `prev` stopped.
         cause: SwitchCause,
     },
-    /// It is made ready by whatever the event's LWP is at.
+    /// The user thread is made ready by whatever the event's LWP runs.
     Wake {
         /// Number of the user thread.
         thread: Task,

@@ -94,7 +94,7 @@ pub struct Lwp {
     pub is_kernel: bool,
     /// How often it left a CPU.
     pub switches: u64,
-    /// How often of these it could have gone on.
+    /// How many of these switches left it ready to run.
     pub preemptions: u64,
     /// How often it was next seen on another CPU than before.
     pub migrations: u64,
