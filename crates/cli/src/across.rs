@@ -43,8 +43,8 @@ pub fn warn(input: &Input, filter: &Filter, mut is_meant: impl FnMut(&AcrossAwai
 /// What to do about such locks.
 pub const HINT: &str = "Drop the guard before the .await, or give the data to one task and send it messages.";
 
-/// What is wrong with a lock that is held across an `.await`. If events of programs were lost, numbers are
-/// the least that they can be.
+/// The warning about a lock that is held across an `.await`. If events of programs were lost, its numbers are
+/// lower bounds.
 pub fn warning(across: &AcrossAwait, is_lossy: bool, symbols: &mut Symbols) -> String {
     let at = match &across.frames[..] {
         [] => String::new(),

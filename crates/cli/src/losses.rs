@@ -36,7 +36,7 @@ pub fn members(ran: &Ran) -> [(&'static str, Cell); 2] {
     [("lost_events", events(&lost)), ("least_lost_events", Cell::Count(lost.least_events))]
 }
 
-/// Says which numbers of a table are the least that they can be, if events were lost in its time.
+/// Says which numbers of a table are lower bounds, if events were lost in its time.
 pub fn least(ran: &Ran, numbers: &str) -> Option<String> {
     let text = format!(
         "Events were lost: {numbers} are the least that they can be; instead of 0 they are unknown (-)."

@@ -58,8 +58,8 @@ pub struct Description {
     /// Major classes of user events that were on when it began; absent if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub majors: Option<String>,
-    /// Options that enable further recordings besides events of instrumented programs and of the kernel, such
-    /// as `--locks`.
+    /// Options that record more than the events of instrumented programs and of the kernel, such as
+    /// `--locks`.
     #[serde(rename = "options", skip_serializing_if = "Vec::is_empty")]
     pub asked_for: Vec<String>,
     /// Changes while it was running.

@@ -126,7 +126,7 @@ impl Painter<'_> {
         self.bucket(bucket_of(begin, self.shift)).add_all(&content);
     }
 
-    /// A span, of which the part between two times is wanted.
+    /// A span, of which the picture shows the part between two times.
     #[inline]
     fn span(&mut self, span: Span, from: Duration, to: Duration) -> Result<(), Damaged> {
         for span in certain(self.index, self.row, span)?.into_iter().flatten() {

@@ -16,7 +16,7 @@ pub struct LossRange {
 /// Lost events of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// How many events in all.
+    /// Total number of lost events.
     pub events: u64,
     /// When, in order of time; neighbours are joined where there would be too many.
     pub ranges: Vec<LossRange>,

@@ -16,8 +16,8 @@ use tracewing_units::{Cpu, Cycles};
 
 /// Receives the pages and losses of a CPU, in time order.
 pub(crate) trait Taker {
-    /// `events` were dropped for want of room, between `begin` (or the last event taken) and the first event
-    /// stamped `at` or later.
+    /// `events` were dropped because the buffer was full, between `begin` (or the last event taken) and the
+    /// first event stamped `at` or later.
     fn dropped(&mut self, begin: Option<Cycles>, at: Cycles, events: u64);
     /// `events` were overwritten before they were read: between the last event taken and the page that comes
     /// next, whose first event is stamped `at`.

@@ -53,7 +53,7 @@ pub(crate) struct Answers {
 /// Why a copy of tracewing has opened no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Declined {
-    /// The program wants no threads but its own.
+    /// The program has forbidden threads of the agent.
     #[error("it has asked tracewing to start no more threads (tracewing::before_sandbox)")]
     Alone,
     /// The system refuses a thread.
@@ -89,9 +89,9 @@ pub(crate) struct Outcome {
     pub(crate) tried: Vec<Loaded>,
 }
 
-/// Has copies of tracewing in a process open their doors to this recording. None opens where the process has
-/// no such copy, or all of them decline because the process wants no threads but its own. Waits no longer
-/// than `patience` for a thread that can be borrowed.
+/// Has copies of tracewing in a process open their doors to this recording. No door opens if the process has
+/// no such copy, or if all of them decline because the program has forbidden threads of the agent. Waits no
+/// longer than `patience` for a thread that can be borrowed.
 pub(crate) fn attach(pid: Pid, wanted: &Wanted, recording: [u8; 16], patience: Duration) -> Outcome {
     let mut tried = Vec::new();
     // Most looks find nothing new: the process is not looked at any closer then.

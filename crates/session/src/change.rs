@@ -122,7 +122,7 @@ impl Changed {
         this
     }
 
-    /// Whether it is in force in all programs.
+    /// Whether all programs have made the change.
     pub fn is_everywhere(&self) -> bool {
         self.unanswered.is_empty()
             && self.unreachable.is_empty()

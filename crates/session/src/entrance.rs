@@ -26,7 +26,7 @@ pub(crate) fn is_reserved(file: &OwnedFd) -> bool {
     usize::try_from(file.as_raw_fd()).is_ok_and(|number| number >= open_files().saturating_sub(RESERVED))
 }
 
-/// Whether there are descriptors besides those that are reserved.
+/// Whether there are descriptors in addition to those that are reserved.
 pub(crate) fn has_descriptors(any: &OwnedFd) -> bool {
     any.try_clone().is_ok_and(|copy| !is_reserved(&copy))
 }

@@ -206,7 +206,7 @@ impl Rates {
 }
 
 impl Rates {
-    /// Counts what has been taken for more than one.
+    /// Charges `amount` to the budget of the process, for a request that is charged like several.
     fn charge(&mut self, peer: Peer, amount: f64) {
         self.processes.get_mut(&peer.pid).into_iter().for_each(|budget| budget.charge(amount));
         // The owner has none.

@@ -10,8 +10,8 @@ use tracewing_units::{Cycles, Duration};
 /// How a recording ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Exit status of the command: its own, or 128 and the number of the signal that ended it. 1 in place of
-    /// 0 where the recording is incomplete for want of disk space or because its folder is gone.
+    /// Exit status of the command: its own, or 128 and the number of the signal that ended it. 1 instead of 0
+    /// if the recording is incomplete because the disk is full or the folder is gone.
     pub exit_status: i32,
     /// Numbers of events, losses and programs.
     pub summary: Summary,
@@ -32,7 +32,8 @@ pub struct Summary {
     /// Hz of the recording's clock.
     #[serde(rename = "frequency_hz")]
     pub frequency: u64,
-    /// Events in the trace; in all snapshots together, those that several have counted in each.
+    /// Events in the trace, or in all snapshots together: an event that several snapshots have is counted in
+    /// each.
     pub events: u64,
     /// Number of events that are known to be lost.
     #[serde(rename = "lost_events")]

@@ -13,7 +13,7 @@ use tracewing_units::Pid;
 use crate::scope::Scope;
 use crate::{Error, Options};
 
-/// Whether samples can be had, where they are wanted.
+/// Checks that samples can be taken, if they were requested.
 ///
 /// # Errors
 /// They cannot.

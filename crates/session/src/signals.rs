@@ -16,8 +16,8 @@ const MOST_PENDING: usize = 64;
 /// The signal that asks a flight recorder for a snapshot.
 pub(crate) const SNAPSHOT: libc::c_int = libc::SIGUSR2;
 
-/// The stopping signals of this thread, and with them [`SNAPSHOT`] where it is wanted, blocked while this
-/// lives. SIGXFSZ is ignored, so that a file size limit is an error of `write` like a full disk.
+/// The stopping signals of this thread, and [`SNAPSHOT`] if it causes snapshots, blocked while this lives.
+/// SIGXFSZ is ignored, so that a file size limit is an error of `write` like a full disk.
 pub(crate) struct Signals {
     file: OwnedFd,
     before: libc::sigset_t,

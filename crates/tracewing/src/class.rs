@@ -25,7 +25,7 @@ pub struct EventClass {
     wants: [EnableWord; RECORDINGS],
     /// The filter that each recording has for the class (`agent::filters`), 0 for none.
     filters: [AtomicU16; RECORDINGS],
-    /// A bit for each recording that wants the class, and above them one for each that has a filter for it.
+    /// A bit for each recording that enables the class, and above them one for each that has a filter for it.
     wanted: AtomicU32,
     /// A bit for each recording that has given the class no id yet, but takes its first events
     /// (`agent::first`). It is in `wanted` then, too, without an id.

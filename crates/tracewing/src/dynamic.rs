@@ -28,8 +28,8 @@ pub mod children {
 /// if the description is too large for a message, some 60 KiB. Allocates, and makes no other system call; not
 /// for signal handlers.
 ///
-/// No recording is asked: the class is on at first in all that the process takes part in, and its events have
-/// its description with them. What the recorder decides, by the rules, applies to those as well.
+/// This asks no recorder: at first, the class is enabled in all recordings of the process, and its events
+/// contain its description. The recorder then applies the rules to these events, too.
 pub fn register(description: Class<'static>) -> Option<&'static EventClass> {
     agent::register(description)
 }

@@ -25,7 +25,7 @@
 //! Otherwise nothing happens: no thread is started, no file or socket opened, nothing printed. A program
 //! under `tracewing record` has an additional thread, named `tracewing`, which sleeps except when `tracewing
 //! enable` or `disable` changes what is recorded. It starts when the program does, before `main`, which waits
-//! for recorders 100 ms in all (`TRACEWING_WAIT=MS`); nothing else waits for them.
+//! for recorders for at most 100 ms in total (`TRACEWING_WAIT=MS`); nothing else waits for them.
 //!
 //! A flight recorder (`tracewing record --flight-recorder`, or a [`Session`] of that kind) keeps the newest
 //! events in memory and writes them when asked: by [`snapshot`], on a panic ([`snapshot_on_panic`]), or from

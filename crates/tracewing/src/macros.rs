@@ -77,7 +77,7 @@ macro_rules! event {
     };
 }
 
-/// The site of an event: level, name, declarations of the fields and, if it is wanted, their values.
+/// The site of an event: level, name, declarations of the fields and, while it is enabled, their values.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __event {

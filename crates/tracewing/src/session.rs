@@ -61,7 +61,7 @@ struct Worker {
     thread: JoinHandle<Result<SessionSummary, SessionError>>,
 }
 
-/// What a recording, or a snapshot of it, came to.
+/// Result of a recording, or of one of its snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionSummary {

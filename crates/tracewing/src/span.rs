@@ -97,8 +97,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// The span's id, for the beginning event. Only that the event is wanted makes it a span that is
-    /// recorded.
+    /// The span's id, for the beginning event. The span is recorded only if a recording enables that event.
     #[cold]
     pub fn begin(&mut self) -> u64 {
         self.id = next_id();

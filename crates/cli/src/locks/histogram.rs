@@ -23,7 +23,7 @@ pub struct Bin {
     from: Cell,
     to: Cell,
     count: u64,
-    /// How many there are in this bin and those before it, in the fullest one, and in all.
+    /// Counts: of this bin and those before it, of the fullest bin, and of all bins together.
     up_to_here: u64,
     most: u64,
     total: u64,

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::summary::{LossRange, OverwrittenRange};
 use crate::trace::UNWRITTEN;
 
-/// Reason of losses besides those of [`Loss`].
+/// A reason of losses that [`Loss`] does not have.
 const DAMAGED: &str = "buffer damaged";
 
 /// More lost events than a CPU's buffer can plausibly count.

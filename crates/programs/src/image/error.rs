@@ -40,7 +40,7 @@ pub enum Error {
         /// What is wrong with the file.
         reason: CoreFault,
     },
-    /// The process's memory cannot be read, mostly for want of permission.
+    /// The process's memory cannot be read, usually because permission is missing.
     #[error(
         "cannot read the memory of process {pid}: {source}; run as its user or root, and check /proc/sys/kernel/yama/ptrace_scope"
     )]

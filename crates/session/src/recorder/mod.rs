@@ -50,7 +50,7 @@ use crate::timers::Timers;
 
 /// Gets what happens while it happens.
 pub trait Observer {
-    /// How often [`Observer::progress`] is wanted; `None` for never.
+    /// How often [`Observer::progress`] is to be called; `None` for never.
     fn progress_interval(&self) -> Option<Duration> {
         None
     }

@@ -22,8 +22,8 @@ use super::{filtered, join};
 /// Words of a note's head: the lengths of owner and description, and the type (System V ABI, chapter 5).
 const HEAD: usize = 12;
 
-/// Lists the ways to this copy's recorders for another one. None where the program wants no further calls of
-/// the agent's.
+/// Lists the ways to this copy's recorders for another copy. None if the program has forbidden further calls
+/// of the agent.
 ///
 /// # Safety
 /// There is room for so many ways.

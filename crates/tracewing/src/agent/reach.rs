@@ -41,7 +41,7 @@ fn follow() {
     invited.into_iter().filter(is_new).map(Candidate::invited).for_each(join_later);
 }
 
-/// Whether the program wants no threads of the agent's from now on.
+/// Whether the program has forbidden threads of the agent from now on.
 static IS_OVER_FOR_GOOD: AtomicBool = AtomicBool::new(false);
 /// Recorders that have not answered yet.
 static PENDING: Mutex<Vec<Access>> = Mutex::new(Vec::new());

@@ -35,7 +35,7 @@ pub(crate) fn thread_class() -> &'static EventClass {
 /// Whether there is anything left to do.
 enum Step {
     Written,
-    /// It is lost and counted, or not wanted.
+    /// The event is lost and counted, or no rule enables it.
     Done,
     Again,
 }

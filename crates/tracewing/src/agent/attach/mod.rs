@@ -108,7 +108,7 @@ impl Slot {
         &SLOTS[number].smp
     }
 
-    /// Lets another recording have it. No class is wanted any more.
+    /// Frees the slot for another recording, once no class is enabled in it.
     pub(super) fn give_back(number: usize) {
         SLOTS[number].taken.store(false, Release); // with `take`
     }
