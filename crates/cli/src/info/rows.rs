@@ -54,7 +54,7 @@ impl<'r> Stream<'r> {
     }
 
     fn files(&self) -> Cell {
-        Cell::List { text: self.report.files.join(" "), members: json!(self.report.files) }
+        Cell::list(self.report.files.join(" "), json!(self.report.files))
     }
 
     fn first_file(&self) -> Cell {
@@ -64,13 +64,13 @@ impl<'r> Stream<'r> {
             [file] => name(file),
             [first, more @ ..] => format!("{} and {} more", name(first), more.len()),
         };
-        Cell::List { text, members: json!(self.report.files) }
+        Cell::list(text, json!(self.report.files))
     }
 
     fn losses(&self) -> Cell {
         let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
         let text = self.report.losses.iter().map(|loss| format!("{} {}", count(loss.count), loss.what));
-        Cell::List { text: text.collect::<Vec<_>>().join(", "), members: json!(self.report.losses) }
+        Cell::list(text.collect::<Vec<_>>().join(", "), json!(self.report.losses))
     }
 }
 
@@ -106,7 +106,7 @@ fn text(text: &Option<String>) -> Cell {
 
 fn fields(fields: &[FieldReport]) -> Cell {
     let text: Vec<_> = fields.iter().map(field_text).collect();
-    Cell::List { text: text.join(", "), members: json!(fields) }
+    Cell::list(text.join(", "), json!(fields))
 }
 
 pub fn field_text(field: &FieldReport) -> String {

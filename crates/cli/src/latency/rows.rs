@@ -100,7 +100,7 @@ pub fn groups<'t>(groups: &'t [LatencyGroup], by: &[Variable]) -> Vec<Figures<'t
         };
         let group = match group.is_empty() {
             true => Cell::None,
-            false => Cell::List { text, members: serde_json::json!(group) },
+            false => Cell::list(text, serde_json::json!(group)),
         };
         Figures { distribution, all: None, group }
     };
@@ -115,7 +115,7 @@ fn rounded(ns: f64) -> Duration {
 fn histogram(distribution: &Distribution, length: fn(Duration) -> String) -> Cell {
     let bars = distribution.histogram.iter().map(|bar| format!("{}={}", length(bar.from_ns), bar.count));
     let text = bars.collect::<Vec<_>>().join(" ");
-    Cell::List { text, members: serde_json::json!(distribution.histogram) }
+    Cell::list(text, serde_json::json!(distribution.histogram))
 }
 
 /// A bar of the histogram.

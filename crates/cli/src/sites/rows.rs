@@ -118,7 +118,7 @@ fn field(field: &Field) -> (String, Value) {
 
 fn list(fields: impl Iterator<Item = (String, Value)>) -> Cell {
     let (texts, members): (Vec<_>, Vec<_>) = fields.unzip();
-    Cell::List { text: texts.join(", "), members: members.into() }
+    Cell::list(texts.join(", "), members.into())
 }
 
 /// What a processor executes where a debugger or a uprobe has put its breakpoint.

@@ -39,13 +39,23 @@ pub enum Cell {
     /// A part of 1, shown in %.
     Share(f64),
     /// What makes up a sum of periods, the greatest first; parts without a name are of unknown origin.
-    Parts(Vec<(Option<String>, Duration)>),
+    Parts(Box<[(Option<String>, Duration)]>),
     /// A lower bound of a number that is unknown. CSV and JSON have no value: another column has the bound.
     AtLeast(u64),
     /// A size in bytes, shown with the unit that suits it.
     Bytes(u64),
     /// A list: JSON has each member with its structure, other formats one text.
-    List { text: String, members: serde_json::Value },
+    List(Box<List>),
+}
+
+// All cells of a table are in memory while it is printed.
+const _: () = assert!(size_of::<Cell>() <= 24);
+
+/// What a list is in text, and in JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct List {
+    text: String,
+    members: serde_json::Value,
 }
 
 impl From<&str> for Cell {
@@ -97,6 +107,11 @@ impl From<String> for Cell {
 }
 
 impl Cell {
+    /// A list with this text.
+    pub fn list(text: String, members: serde_json::Value) -> Self {
+        Cell::List(Box::new(List { text, members }))
+    }
+
     /// A period, where it is known.
     pub fn ns(ns: Option<Duration>) -> Self {
         ns.map_or(Cell::None, Cell::Ns)
@@ -154,7 +169,7 @@ impl Cell {
             Cell::AtLeast(0) => "unknown".into(),
             Cell::AtLeast(count) => (number(*count) + "+").into(),
             Cell::Bytes(count) => bytes(*count).into(),
-            Cell::List { text, .. } => shown(text),
+            Cell::List(list) => shown(&list.text),
         }
     }
 
@@ -188,7 +203,8 @@ impl Cell {
     pub(super) fn write_csv(&self, out: &mut impl Write) -> IoResult<()> {
         match self {
             Cell::None | Cell::Blank | Cell::AtLeast(_) => Ok(()),
-            Cell::Text(text) | Cell::List { text, .. } => write_quoted(out, text),
+            Cell::Text(text) => write_quoted(out, text),
+            Cell::List(list) => write_quoted(out, &list.text),
             Cell::Count(count) | Cell::Total(count) | Cell::Bytes(count) => {
                 write!(out, "{count}")
             }
@@ -209,7 +225,7 @@ impl Cell {
     pub(super) fn compare(&self, other: &Cell) -> Ordering {
         match (self, other) {
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-            (Cell::List { text: a, .. }, Cell::List { text: b, .. }) => a.cmp(b),
+            (Cell::List(a), Cell::List(b)) => a.text.cmp(&b.text),
             (Cell::Rate(a), Cell::Rate(b)) | (Cell::Share(a), Cell::Share(b)) => b.total_cmp(a),
             _ => other.rank().cmp(&self.rank()),
         }
@@ -218,7 +234,7 @@ impl Cell {
     fn rank(&self) -> Option<i128> {
         match self {
             Cell::None | Cell::Blank => None,
-            Cell::Text(_) | Cell::List { .. } => Some(i128::MAX),
+            Cell::Text(_) | Cell::List(_) => Some(i128::MAX),
             Cell::Count(count) | Cell::Total(count) | Cell::AtLeast(count) | Cell::Bytes(count) => {
                 Some((*count).into())
             }
@@ -239,7 +255,7 @@ impl Serialize for Cell {
             Cell::Text(text) => serializer.serialize_str(text),
             Cell::Count(count) | Cell::Total(count) | Cell::Bytes(count) => serializer.serialize_u64(*count),
             Cell::Ns(period) | Cell::Period(period) => period.serialize(serializer),
-            Cell::List { members, .. } => members.serialize(serializer),
+            Cell::List(list) => list.members.serialize(serializer),
             Cell::Number(number) | Cell::Longer(number) => serializer.serialize_i64(*number),
             Cell::Time(time, _) => time.serialize(serializer),
             Cell::Rate(rate) | Cell::Share(rate) => serializer.serialize_f64(*rate),

@@ -59,7 +59,7 @@ impl Kind {
             Cell::Total(_) | Cell::AtLeast(_) => self == Kind::Number,
             Cell::Bytes(_) => self == Kind::Size,
             Cell::Share(_) => self == Kind::Share,
-            Cell::List { .. } => self == Kind::List,
+            Cell::List(_) => self == Kind::List,
             Cell::Ns(_) => self == Kind::Duration,
             Cell::Period(_) | Cell::Longer(_) => matches!(self, Kind::Period | Kind::Bound),
             Cell::Time(..) => self == Kind::Clock,

@@ -20,7 +20,7 @@ fn columns() -> Vec<Column<Made>> {
         text "name" "name" normal + shrinking, "how it is called" => made.name.into();
         duration "time" "time_ns" low, "how long" => Cell::Ns(Duration::from_ns(made.ns));
         duration "more" "more_ns" extra, "how long else" => Cell::Ns(Duration::from_ns(made.ns % 10));
-        parts "on" "on" normal, "on what" => Cell::Parts(made.parts.clone());
+        parts "on" "on" normal, "on what" => Cell::Parts(made.parts.clone().into());
         text "" "bar" extra + only_text, "a picture" => if made.ns > 0 { "##".into() } else { Cell::None };
     }
 }
