@@ -32,7 +32,7 @@ fn start(folder: &Path, options: &[&str], traps: &str, script: &str) -> Child {
     let child = tracewing(folder, &arguments).spawn().unwrap();
     let begin = Instant::now();
     while !folder.join("ready").exists() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "the command did not start");
+        assert!(begin.elapsed() < Duration::from_secs(60), "the command did not start");
         std::thread::sleep(Duration::from_millis(5));
     }
     child
@@ -89,7 +89,7 @@ fn the_whole_machine_is_recorded_without_a_command() {
     let child = tracewing(folder.path(), &["--system-wide", "-o", "stopped"]).spawn().unwrap();
     let begin = Instant::now();
     while !folder.path().join("stopped/kernel/channel_0").exists() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "the recording did not begin");
+        assert!(begin.elapsed() < Duration::from_secs(60), "the recording did not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
     signal(&child, "-INT");
@@ -183,7 +183,7 @@ fn a_recorder_that_is_killed_leaves_the_command_and_a_readable_folder() {
     );
     let begin = Instant::now();
     while !folder.path().join("stopped").exists() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "the command did not survive");
+        assert!(begin.elapsed() < Duration::from_secs(60), "the command did not survive");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -104,7 +104,7 @@ fn a_killed_recorders_instance_is_removed_by_its_guardian() {
     assert_eq!(killed.wait().signal(), Some(9));
     let begin = Instant::now();
     while !instances_of(pid).is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "it stays");
+        assert!(begin.elapsed() < Duration::from_secs(60), "it stays");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -136,7 +136,7 @@ fn call_sites_are_off_while_no_layer_enables_them() {
                 if EVALUATED.load(Relaxed) == before {
                     break;
                 }
-                assert!(begin.elapsed() < Duration::from_secs(30), "it stays on");
+                assert!(begin.elapsed() < Duration::from_secs(60), "it stays on");
                 thread::sleep(Duration::from_millis(1));
             }
         });

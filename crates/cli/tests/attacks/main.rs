@@ -134,7 +134,7 @@ fn a_recorder_that_does_not_answer_is_not_waited_for() {
         hold.store(false, Relaxed);
         let text = output.notes();
         assert!(!output.status.success() && text.contains("do not answer"), "{text}");
-        assert!(took < Duration::from_secs(20), "{took:?}");
+        assert!(took < Duration::from_secs(60), "{took:?}");
     });
 }
 
@@ -205,7 +205,7 @@ fn while_recording<T>(recorder: &mut Command, folder: &Path, work: impl FnOnce(&
     let mut recorder = recorder.stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
     while !reported.exists() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "the recorder did not start");
+        assert!(begin.elapsed() < Duration::from_secs(60), "the recorder did not start");
         thread::sleep(Duration::from_millis(5));
     }
     let worked = work(Path::new(&fs::read_to_string(&reported).unwrap()));

@@ -64,7 +64,7 @@ pub fn with_programs_and_notes(
             let _finally = Finally(&done);
             let begin = Instant::now();
             while !reported.exists() {
-                assert!(begin.elapsed() < Duration::from_secs(30), "the shell did not start");
+                assert!(begin.elapsed() < Duration::from_secs(60), "the shell did not start");
                 thread::sleep(Duration::from_millis(5));
             }
             programs(&PathBuf::from(fs::read_to_string(&reported).unwrap()), &folder.path().join("trace"));

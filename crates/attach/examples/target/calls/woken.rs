@@ -143,8 +143,9 @@ fn pause() -> Wait {
     // SAFETY: a handler of the right type.
     unsafe { libc::signal(libc::SIGALRM, nothing as *const () as libc::sighandler_t) };
     Box::new(|| {
-        let none = libc::timeval { tv_sec: 0, tv_usec: 0 };
-        let timer = libc::itimerval { it_interval: none, it_value: limit() };
+        // A signal may come before the wait does; there will be another.
+        let second = libc::timeval { tv_sec: 1, tv_usec: 0 };
+        let timer = libc::itimerval { it_interval: second, it_value: limit() };
         // SAFETY: a live timer.
         let wait = || unsafe {
             libc::setitimer(libc::ITIMER_REAL, &raw const timer, null_mut());
