@@ -21,8 +21,8 @@ const OURS: [&str; 2] = ["tracewing.json", "snapshot-1/tracewing.json"];
 /// The recordings on the command line.
 #[derive(Debug, clap::Args)]
 pub struct Traces {
-    /// Trace folders, or folders that contain traces [default: the recording whose folder is the current one
-    /// or contains it, otherwise the newest recording of yours in the current folder]
+    /// Trace folders, or folders that contain traces [default: the recording that the current folder belongs
+    /// to, otherwise your newest recording in the current folder]
     #[arg(value_name = "TRACE")]
     given: Vec<PathBuf>,
 
