@@ -41,6 +41,7 @@ mod record;
 mod record_summary;
 mod recorded;
 mod recover;
+mod rotate;
 mod sched;
 mod screen;
 mod selection;
@@ -118,6 +119,8 @@ enum Command {
     Rules(control::RulesArgs),
     /// Make a running flight recorder write the events that it holds
     Snapshot(snapshot::Args),
+    /// Make a running recording complete its present archive and begin the next one
+    Rotate(rotate::Args),
     /// Show what the threads, tasks, locks and system calls of a running recording did in the last second
     Top(top::Args),
     /// Read the last events of a program from its buffers, in a core dump, a process or files
@@ -227,6 +230,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => control::resume(&args),
         Command::Rules(args) => control::rules(&args),
         Command::Snapshot(args) => snapshot::run(&args),
+        Command::Rotate(args) => rotate::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Sites(args) => sites::run(&args),

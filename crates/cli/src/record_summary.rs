@@ -14,7 +14,7 @@ use tracewing_analysis::total_count;
 use tracewing_consumer::description::State;
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_session::Summary;
-use tracewing_session::outcome::SnapshotSummary;
+use tracewing_session::outcome::{CommandTotals, SnapshotSummary};
 use tracewing_units::Cycles;
 
 /// Streams that are shown one by one.
@@ -50,6 +50,7 @@ pub fn print(summary: &Summary, has_rules: bool, has_kernel: bool) {
         if summary.processes == 1 { "program" } else { "programs" },
     );
     print_attached(summary);
+    print_archives(summary);
     if summary.state != State::Complete {
         // The error has been printed.
     } else if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
@@ -99,6 +100,37 @@ fn print_attached(summary: &Summary) {
         None => String::new(),
     };
     say!("attached to {} {noun}: {}{more}{stop}", number(attached.len() as u64), names.join(", "));
+}
+
+/// The archives of a rotated recording, which of them were removed, and how often the command for them
+/// failed.
+fn print_archives(summary: &Summary) {
+    let removed: Vec<_> = summary.archives.iter().filter(|archive| archive.is_removed).collect();
+    let count = summary.archives.len();
+    if count > 0 {
+        let noun = if count == 1 { "archive" } else { "archives" };
+        let events = total_count(removed.iter().map(|archive| archive.events));
+        let gone = match removed.len() {
+            0 => String::new(),
+            gone => format!(
+                ", {} of them removed, with {} (--total-size)",
+                number(gone as u64),
+                self::events(events)
+            ),
+        };
+        say!("{} {noun}{gone}", number(count as u64));
+    }
+    if let Some(CommandTotals { run, failed, skipped }) = summary.on_archive
+        && (failed > 0 || skipped > 0)
+    {
+        let times = if run == 1 { "archive" } else { "archives" };
+        say!(
+            "{WARNING}--on-archive: run for {} {times}, failed for {}, skipped for {}{WARNING:#}",
+            number(run),
+            number(failed),
+            number(skipped)
+        );
+    }
 }
 
 /// Whether more was lost than is counted.
@@ -301,15 +333,10 @@ mod tests {
     #[test]
     fn overwritten_sub_buffers_make_losses_unknown() {
         let stream = |sub_buffers| StreamSummary {
-            name: "uid0_0".to_owned(),
-            cpu: Cpu(0),
             events: 7,
             packets: 1,
             bytes: 100,
-            lost: 0,
-            is_lost_unknown: false,
-            begin: None,
-            overwritten: OverwrittenTotal { sub_buffers, bytes: 0 },
+            ..StreamSummary::without_file("uid0_0", Cpu(0), 0, OverwrittenTotal { sub_buffers, bytes: 0 })
         };
         assert!(stream(2).loses_more() && !stream(0).loses_more());
         assert!(StreamSummary { is_lost_unknown: true, ..stream(0) }.loses_more());

@@ -62,6 +62,7 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     }
     print_rules(out, note, zone)?;
     print_snapshot(out, note, zone)?;
+    print_archive(out, note, zone)?;
     print_overwritten(out, note, zone)?;
     print_calibration(out, note, zone)
 }
@@ -112,6 +113,22 @@ fn print_snapshot(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> 
     let taken = note.pointer("/snapshot/taken_cycles").and_then(|taken| real_time(note, taken));
     let taken = taken.map(|ns| format!(", taken at {}", zone.format(ns))).unwrap_or_default();
     writeln!(out, "snapshot  number {number} ({}){taken}", shown(reason))
+}
+
+/// Which archive of a rotated recording it is; of the whole, how many there are.
+fn print_archive(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
+    let archives = note.get("archives").and_then(Value::as_array).into_iter().flatten();
+    let removed = archives.clone().filter(|archive| archive["is_removed"] == true).count();
+    match (archives.count(), removed) {
+        (0, _) => {}
+        (count, 0) => writeln!(out, "archives  {count}")?,
+        (count, removed) => writeln!(out, "archives  {count}, {removed} of them removed")?,
+    }
+    let Some(number) = number(note, "/archive/number") else { return Ok(()) };
+    let begin = note.pointer("/archive/begin_cycles").and_then(|begin| real_time(note, begin));
+    let begin = begin.map(|ns| format!(", begun at {}", zone.format(ns))).unwrap_or_default();
+    let end = text(note, "/archive/reason").map(|reason| format!(", ended: {reason}")).unwrap_or_default();
+    writeln!(out, "archive   number {number}{begin}{}", shown(&end))
 }
 
 /// What was overwritten before it was read, by stream: the sum, and between what times.

@@ -58,8 +58,8 @@ impl Traces {
     }
 }
 
-/// Folders between that of a flight recorder and the index files of its snapshots' traces.
-const DEPTH: usize = 3;
+/// Folders between that of a rotated recording and the index files of its archives' traces.
+const DEPTH: usize = 4;
 
 /// The whole recording whose folder, or a folder of which, is `place`.
 fn around(place: &Path) -> Option<PathBuf> {
@@ -126,7 +126,8 @@ mod tests {
             fs::create_dir_all(at(mark).parent().unwrap()).unwrap();
             File::create(at(mark)).unwrap();
         }
-        for folder in ["t/kernel/index", "flight/snapshot-1/user"] {
+        for folder in ["t/kernel/index", "t/archives/20261127T230000Z-1/user/index", "flight/snapshot-1/user"]
+        {
             fs::create_dir_all(at(folder)).unwrap();
         }
         File::create(at("t/kernel/metadata")).unwrap();
@@ -134,6 +135,7 @@ mod tests {
             ("t", "t"),
             ("t/kernel", "t"),
             ("t/kernel/index", "t"),
+            ("t/archives/20261127T230000Z-1/user/index", "t"),
             ("flight", "flight"),
             ("flight/snapshot-1/user", "flight"),
             ("lttng", "lttng"),

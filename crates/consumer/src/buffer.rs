@@ -4,16 +4,20 @@
 
 mod ends;
 mod losses;
+mod rotate;
 
 use losses::MOST_LOST;
+use rotate::Archived;
 use std::time::{Duration, Instant};
 
 use tracewing_abi::region::{Loss, Mode};
+use tracewing_ctf::write::PACKET_HEADER_SIZE;
 use tracewing_ring::{Chunk, Contradiction, Damaged, Overwritten, Reader, Region, UpTo};
 use tracewing_streams::PacketTimes;
 use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
+use crate::archive::without_file;
 use crate::children::ChildLosses;
 use crate::clock::TraceClock;
 use crate::memory::SharedMemory;
@@ -64,8 +68,11 @@ pub(crate) struct Buffer {
     counted_at: Cycles,
     /// Plausible losses that they have counted.
     lost: [u64; Loss::COUNT],
-    /// The counters were overwritten with nonsense: the number of lost events is unknown.
+    /// The counters were overwritten with nonsense since the archive began: the number of lost events is
+    /// unknown.
     pub(crate) is_lost_unknown: bool,
+    /// What earlier archives have of its losses.
+    archived: Archived,
     /// Losses that the reader has found itself; each at least one event.
     found_lost: u64,
     pub(crate) ranges: Vec<LossRange>,
@@ -101,6 +108,7 @@ impl Buffer {
             counted_at: origin,
             lost: [0; Loss::COUNT],
             is_lost_unknown: false,
+            archived: Archived::default(),
             found_lost: 0,
             ranges: Vec::new(),
             overwritten: Overwritten::default(),
@@ -166,28 +174,36 @@ impl Buffer {
             .map_or_else(|| format!("{label}_{}", self.cpu), |stream| stream.name().to_owned())
     }
 
+    /// Whether its next packet is the first one of the region in a file.
+    fn is_first(&self) -> bool {
+        self.stream.as_ref().is_none_or(|stream| !stream.is_open())
+    }
+
     /// The stream; its next packet does not begin before `begin`.
     fn stream(&mut self, target: &mut Target<'_>, begin: Cycles) -> Result<&mut Output, Error> {
-        let stream = match self.stream.take() {
+        let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
-                let stream = target.trace.output(target.label, self.cpu, begin)?;
+                let stream = target.trace.output(target.label, self.cpu, begin);
                 self.ranges.iter_mut().for_each(|range| range.stream = stream.name().to_owned());
                 self.overwritten_ranges.iter_mut().for_each(|range| range.stream = stream.name().to_owned());
                 stream
             }
         };
-        Ok(self.stream.insert(stream))
+        let opened = if stream.is_open() { Ok(()) } else { target.trace.open(&mut stream) };
+        let stream = self.stream.insert(stream);
+        opened.map(|()| stream)
     }
 
     /// Returns the stream, for another region to continue, with the losses of this region.
     pub(crate) fn retire(&mut self, trace: &mut UserTrace, label: &str) {
-        let (lost, overwritten, is_whole) = (self.lost_total(), self.overwritten.into(), self.damages == 0);
-        trace.lose(&self.name(label), self.cpu, lost, self.is_lost_unknown, overwritten);
+        let (lost, is_whole) = (self.lost_here(), self.damages == 0);
+        trace.lose(&self.name(label), &lost);
+        let is_unknown = self.is_lost_unknown || self.archived.is_lost_unknown;
         if let Some(stream) = self.stream.take() {
             // Counters that a hostile process has filled with nonsense must not affect another process's
             // stream.
-            trace.give_back(label, stream, is_whole && lost <= MOST_LOST && !self.is_lost_unknown);
+            trace.give_back(label, stream, is_whole && self.lost_total() <= MOST_LOST && !is_unknown);
         }
     }
 
@@ -222,7 +238,7 @@ impl Buffer {
         let (begin, skipped) = (chunk.begin, chunk.overwritten.sub_buffers);
         self.note_overwritten(label, chunk.overwritten, begin);
         let times = PacketTimes { begin, end, lost, skipped };
-        let (is_first, origin) = (self.stream.is_none(), self.origin.min(begin));
+        let (is_first, origin) = (self.is_first(), self.origin.min(begin));
         let stream = self.stream(target, origin)?;
         if is_first && (lost > 0 || skipped > 0) {
             // Readers compare a packet's counts with those of the previous packet, so losses need a previous
@@ -239,6 +255,7 @@ impl Buffer {
             self.found_lost = self.found_lost.saturating_add(lost);
             self.extend_range(label, UNDESCRIBED, lost, times.begin, times.end);
         }
+        target.trace.count_given(PACKET_HEADER_SIZE + len);
         let rest = chunk.bytes().len() - len;
         self.reader.release(chunk);
         if rest > 0 {
@@ -247,22 +264,13 @@ impl Buffer {
         Ok(Some(len as u64))
     }
 
+    /// The summary of the current archive.
     pub(crate) fn summary(&self, label: &str) -> Option<StreamSummary> {
-        let lost = self.lost_total();
-        if let Some(stream) = &self.stream {
-            let summary = stream.summary(lost, self.overwritten.into());
-            return Some(StreamSummary { is_lost_unknown: self.is_lost_unknown, ..summary });
+        let lost = self.lost_here();
+        let written = self.stream.as_ref().and_then(|stream| stream.summary(lost.events, lost.overwritten));
+        if let Some(summary) = written {
+            return Some(StreamSummary { is_lost_unknown: lost.is_unknown, ..summary });
         }
-        (lost > 0 || self.is_lost_unknown || self.overwritten.sub_buffers > 0).then(|| StreamSummary {
-            name: self.name(label),
-            cpu: self.cpu,
-            events: 0,
-            packets: 0,
-            bytes: 0,
-            lost,
-            is_lost_unknown: self.is_lost_unknown,
-            begin: None,
-            overwritten: self.overwritten.into(),
-        })
+        (!lost.is_nothing()).then(|| without_file(&self.name(label), &lost))
     }
 }

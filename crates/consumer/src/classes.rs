@@ -36,6 +36,8 @@ pub struct Classes {
     /// Bytes of all descriptions.
     size: usize,
     metadata: Metadata,
+    /// Identity of the recording, which buffers have; the trace's own changes with each rotation.
+    recording: Uuid,
     /// Folder and name of the class table that is kept up to date, for buffers in files.
     table: Option<(Dir, &'static str)>,
     refused: u64,
@@ -85,6 +87,7 @@ impl Classes {
             keys,
             described,
             size: 0,
+            recording,
             metadata,
             table: None,
             refused: 0,
@@ -260,12 +263,17 @@ impl Classes {
         let classes: Vec<(u16, &[u8])> = enabled.map(|(id, described)| (id, &*described.bytes)).collect();
         let size = classes.iter().map(|(_, class)| class_table::ENTRY + 2 + class.len()).sum::<usize>();
         let mut table = vec![0; class_table::HEADER + size];
-        let recording = self.metadata.uuid();
-        let written = class_table::Writer::new(&mut table, &recording).and_then(|mut writer| {
+        let written = class_table::Writer::new(&mut table, &self.recording).and_then(|mut writer| {
             classes.iter().try_for_each(|(id, class)| writer.push_encoded(*id, class))
         });
         debug_assert!(written.is_ok(), "as large as all entries together");
         table
+    }
+
+    /// From now on keeps the metadata of this trace up to date, which the file in the folder has already
+    /// ([`Classes::write_into`]), instead of the present one.
+    pub fn continue_in(&mut self, folder: &Dir, uuid: Uuid) {
+        self.metadata.continue_in(folder, uuid);
     }
 
     /// Writes the metadata of another trace with the current classes, once.

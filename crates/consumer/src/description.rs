@@ -85,6 +85,57 @@ pub struct Description {
     /// Set in a snapshot of a flight recorder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotDescription>,
+    /// Set in an archive of a rotated recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveDescription>,
+    /// The completed archives of a rotated recording, in its own folder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub archives: Vec<ArchiveTotals>,
+}
+
+/// Which part of a recording an archive has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArchiveDescription {
+    /// Counted from 1 in each recording.
+    pub number: u64,
+    /// When it was begun. Each stream has the events from the end of its part in the archive before.
+    #[serde(rename = "begin_cycles")]
+    pub begin: Cycles,
+    /// What ended it; absent while it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A completed archive, as the whole recording lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArchiveTotals {
+    /// Counted from 1 in each recording.
+    pub number: u64,
+    /// Its folder, from that of the recording.
+    pub folder: String,
+    /// Why it ended.
+    pub reason: String,
+    /// When it was begun.
+    #[serde(rename = "begin_cycles")]
+    pub begin: Cycles,
+    /// When it ended: what was emitted before that is in it, or in an earlier one.
+    #[serde(rename = "end_cycles")]
+    pub end: Cycles,
+    /// Events in it that happened, without those of the state dump.
+    pub events: u64,
+    /// Events in it that repeat the state at its begin.
+    pub state_events: u64,
+    /// Number of events that are known to be lost.
+    #[serde(rename = "lost_events")]
+    pub lost: u64,
+    /// Whether more were lost.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_lost_unknown: bool,
+    /// Size of its folder, bytes.
+    pub bytes: u64,
+    /// Whether it was removed again, for want of room (`--total-size`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_removed: bool,
 }
 
 /// A change of a running recording.
@@ -151,6 +202,8 @@ impl Description {
             notes: Vec::new(),
             trace_folder: None,
             snapshot: None,
+            archive: None,
+            archives: Vec::new(),
         }
     }
 }

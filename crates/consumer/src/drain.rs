@@ -20,6 +20,7 @@ use tracewing_ring::{Region, UpTo};
 use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
+use crate::archive::Archive;
 use crate::buffer::{Buffer, Target};
 use crate::children::ChildLosses;
 use crate::clock::{Calibration, TraceClock};
@@ -235,6 +236,26 @@ impl Drain {
         }
         (self.polled, self.stamp) = (now, stamp);
         Ok(found)
+    }
+
+    /// Before a rotation: writes what the buffers hold by now, as far as the queue to the disk has room for
+    /// it, and accounts for losses. What remains goes to the next archive.
+    ///
+    /// # Errors
+    /// As for [`Drain::poll`].
+    pub fn end_part(&mut self, trace: &mut UserTrace, clock: &TraceClock) -> Result<(), Error> {
+        self.poll(trace, clock, Duration::ZERO, Duration::ZERO)?;
+        for buffer in self.buffers.iter_mut().filter(|buffer| !buffer.is_dead) {
+            let mut target =
+                Target::new(trace, &self.label, self.region, &self.memory, self.insider.as_ref(), clock);
+            buffer.end_part(&mut target, clock, self.stamp)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the files of its streams to an archive; further packets go to the next one.
+    pub fn rotate(&mut self, archive: &mut Archive) {
+        self.buffers.iter_mut().for_each(|buffer| buffer.rotate(&self.label, archive));
     }
 
     /// Replaces [`Drain::poll`] for a flight recorder, which writes nothing: records the losses.

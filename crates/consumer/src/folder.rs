@@ -44,10 +44,42 @@ impl Folder {
     /// Like [`Folder::create`], for a new folder in `parent`.
     ///
     /// # Errors
-    /// As for [`Folder::create`].
-    pub(crate) fn within(parent: &Dir, name: &str) -> Result<Self, Error> {
+    /// As for [`Folder::create`]; then no new folder is left.
+    pub fn within(parent: &Dir, name: &str) -> Result<Self, Error> {
         let dir = parent.make(name).map_err(Error::folder(&parent.path().join(name)))?;
-        Self::in_dir(dir, Made::default())
+        Self::in_dir(dir, Made::default()).inspect_err(|_| drop(parent.remove_all(name)))
+    }
+
+    /// Moves the traces of a folder that are being written into a new folder in `parent`, which is on the
+    /// same file system. The new one is described and locked first: whenever this process is killed, each
+    /// trace is in a folder that says so.
+    ///
+    /// # Errors
+    /// It cannot be created, described, or moved to; then the traces are where they were.
+    pub fn moved(&self, parent: &Dir, name: &str, description: &Description) -> Result<Self, Error> {
+        let dir = parent.make(name).map_err(Error::folder(&parent.path().join(name)))?;
+        dir.lock();
+        let reserve = Arc::new(Mutex::new(dir.reserve(RESERVE)));
+        let this = Self { dir, user: self.user.clone(), made: Made::default(), reserve };
+        let moved = this.describe(description).and_then(|()| {
+            [KERNEL, USER].into_iter().try_for_each(|trace| match self.dir.has(trace) {
+                false => Ok(()),
+                true => {
+                    let moved = self.dir.move_folder(trace, &this.dir);
+                    moved.map_err(Error::file("move", &self.dir.path().join(trace)))
+                }
+            })
+        });
+        if let Err(error) = moved {
+            for trace in [KERNEL, USER] {
+                if this.dir.has(trace) {
+                    let _ = this.dir.move_folder(trace, &self.dir);
+                }
+            }
+            let _ = parent.remove_all(name);
+            return Err(error);
+        }
+        Ok(this)
     }
 
     fn in_dir(dir: Dir, made: Made) -> Result<Self, Error> {

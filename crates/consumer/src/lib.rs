@@ -15,6 +15,7 @@
 //! | [`metadata`] | describes them in the metadata |
 //! | `streams` | stream files, each continued by one region after another |
 //! | `writer`, `output` | a queue to the disk and the thread that empties it; or direct output |
+//! | [`archive`] | what a rotation has closed |
 //! | `seen` | event classes that had an event |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
 //! | [`outside`] | the numbers of threads of programs of other PID namespaces |
@@ -33,6 +34,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod archive;
 mod buffer;
 mod children;
 pub mod classes;

@@ -49,9 +49,10 @@ impl Metadata {
         Self { trace, folders: folders.iter().map(|&folder| folder.clone()).collect() }
     }
 
-    /// The recording's identity.
-    pub(crate) fn uuid(&self) -> Uuid {
-        self.trace.uuid.unwrap_or_default()
+    /// From now on is that of another trace, in another folder, where it is written already.
+    pub(crate) fn continue_in(&mut self, folder: &Dir, uuid: Uuid) {
+        self.folders = vec![folder.clone()];
+        self.trace.uuid = Some(uuid);
     }
 
     /// The event classes, by id.

@@ -1,4 +1,7 @@
 //! A stream as a buffer sees it: written directly, or asynchronously through the queue of [`crate::writer`].
+//!
+//! A rotation closes the stream's file; the next packet goes to a new file of the same name in the next
+//! archive. Times and counts continue for the buffer, and begin anew in the file.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,7 +24,8 @@ use crate::writer::{QueuedStream, Tally, Writer};
 pub(crate) struct Output {
     name: String,
     cpu: Cpu,
-    way: Way,
+    /// `None` before the first packet, and after a rotation before the next one.
+    way: Option<Way>,
     seen: Arc<Seen>,
     firsts: Arc<Firsts>,
     names: Option<Arc<Names>>,
@@ -32,6 +36,25 @@ pub(crate) struct Output {
     /// State after the last packet of the previous region, since each region counts from 0.
     lost_before: u64,
     skipped_before: u64,
+    /// State when the current archive began, in which the file counts from 0.
+    archived: Counts,
+}
+
+/// Counts of a stream over all archives.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    end: Cycles,
+    lost: u64,
+    skipped: u64,
+}
+
+/// The closed file of a stream, of whose packets some may still be in the queue.
+pub(crate) struct Closed {
+    pub(crate) name: String,
+    pub(crate) cpu: Cpu,
+    /// The end of the last packet.
+    pub(crate) end: Cycles,
+    way: Way,
 }
 
 /// Result of writing a chunk.
@@ -43,8 +66,78 @@ pub(crate) struct Appended {
 }
 
 enum Way {
-    Direct { stream: Stream, events: u64 },
-    Queued { stream: Arc<QueuedStream>, writer: Arc<Writer> },
+    Direct {
+        stream: Stream,
+        events: u64,
+    },
+    /// `pushed` packets were put into the queue.
+    Queued {
+        stream: Arc<QueuedStream>,
+        writer: Arc<Writer>,
+        pushed: u64,
+    },
+}
+
+impl Way {
+    fn new(stream: Stream, writer: Option<Arc<Writer>>) -> Self {
+        match writer {
+            None => Self::Direct { stream, events: 0 },
+            Some(writer) => Self::Queued { stream: QueuedStream::new(stream), writer, pushed: 0 },
+        }
+    }
+
+    /// # Errors
+    /// An earlier packet could not be written.
+    fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Direct { .. } => Ok(()),
+            Self::Queued { stream, .. } => stream.check(),
+        }
+    }
+
+    /// What has been written so far.
+    fn tally(&self) -> Tally {
+        match self {
+            Self::Direct { stream, events } => Tally::of(stream, *events),
+            Self::Queued { stream, .. } => stream.tally(),
+        }
+    }
+}
+
+impl Closed {
+    /// Whether no packet is in the queue any more.
+    pub(crate) fn is_settled(&self) -> bool {
+        match &self.way {
+            Way::Direct { .. } => true,
+            Way::Queued { stream, pushed, .. } => stream.finished() >= *pushed,
+        }
+    }
+
+    /// Takes the number of events that could not be written.
+    pub(crate) fn take_unwritten(&self) -> u64 {
+        match &self.way {
+            Way::Direct { .. } => 0,
+            Way::Queued { stream, .. } => stream.take_unwritten(),
+        }
+    }
+
+    /// # Errors
+    /// A packet could not be written.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.way.check()
+    }
+
+    /// Waits until no packet is in the queue any more.
+    pub(crate) fn wait(&self) {
+        if let Way::Queued { writer, .. } = &self.way {
+            writer.sync();
+        }
+    }
+
+    /// The summary of the file, with these losses.
+    pub(crate) fn summary(&self, lost: u64, overwritten: OverwrittenTotal) -> StreamSummary {
+        summary(&self.name, self.cpu, self.way.tally(), lost, overwritten)
+    }
 }
 
 /// What a block's events are changed by before they are written.
@@ -85,21 +178,47 @@ impl Replacer<'_> {
 }
 
 impl Output {
+    /// A stream without a file ([`Output::open`]).
     pub(crate) fn new(
-        stream: Stream,
+        name: String,
         cpu: Cpu,
-        writer: Option<Arc<Writer>>,
         seen: Arc<Seen>,
         firsts: Arc<Firsts>,
         names: Option<Arc<Names>>,
     ) -> Self {
-        let name = stream.name().to_owned();
-        let way = match writer {
-            None => Way::Direct { stream, events: 0 },
-            Some(writer) => Way::Queued { stream: QueuedStream::new(stream), writer },
-        };
-        let (end, lost, skipped) = (Cycles::ZERO, 0, 0);
-        Self { name, cpu, way, seen, firsts, names, end, lost, skipped, lost_before: 0, skipped_before: 0 }
+        let (end, lost, skipped, lost_before, skipped_before) = (Cycles::ZERO, 0, 0, 0, 0);
+        let (way, archived) = (None, Counts::default());
+        Self {
+            name,
+            cpu,
+            way,
+            seen,
+            firsts,
+            names,
+            end,
+            lost,
+            skipped,
+            lost_before,
+            skipped_before,
+            archived,
+        }
+    }
+
+    /// Whether it has a file in the current archive.
+    pub(crate) fn is_open(&self) -> bool {
+        self.way.is_some()
+    }
+
+    /// Gives it its file in the current archive.
+    pub(crate) fn open(&mut self, stream: Stream, writer: Option<Arc<Writer>>) {
+        self.way = Some(Way::new(stream, writer));
+    }
+
+    /// Closes the file, if it has one: the next packet goes to another one.
+    pub(crate) fn close(&mut self) -> Option<Closed> {
+        let way = self.way.take()?;
+        self.archived = Counts { end: self.end, lost: self.lost, skipped: self.skipped };
+        Some(Closed { name: self.name.clone(), cpu: self.cpu, end: self.end, way })
     }
 
     /// The following packets are those of another region.
@@ -130,7 +249,7 @@ impl Output {
         times: PacketTimes,
         is_last: bool,
     ) -> Result<Option<Appended>, Error> {
-        let times = self.of_stream(times);
+        let (times, in_file) = self.converted(times);
         let replacer = Replacer {
             insider,
             firsts: &self.firsts,
@@ -141,39 +260,41 @@ impl Output {
             is_last,
             is_needed: Cell::new(insider.is_some()),
         };
-        let note = |id| replacer.note(id);
         let mut lost = 0;
-        let len = match &mut self.way {
+        let Some(way) = &mut self.way else { return Ok(None) };
+        let len = match way {
             Way::Direct { stream, events } => {
                 // SAFETY: the chunk lies in the region's mapping and is not released before the call's end.
-                let (mut count, len) = unsafe { whole_events(chunk.bytes(), note) };
+                let (mut count, len) = unsafe { whole_events(chunk.bytes(), |id| replacer.note(id)) };
                 if replacer.is_needed.get() {
                     let mut block = Vec::new();
                     memory.copy_into(&mut block, chunk.bytes().first(len));
                     let Some(replaced) = replacer.replace(&mut block) else { return Ok(None) };
                     lost = replaced.lost;
                     count = count.saturating_sub(replaced.lost + replaced.left_out);
-                    stream.write(&block, times)?;
+                    stream.write(&block, in_file)?;
                 } else {
                     // SAFETY: as above, and `len` is at most the chunk's.
-                    unsafe { stream.write_shared(chunk.bytes().first(len), times)? };
+                    unsafe { stream.write_shared(chunk.bytes().first(len), in_file)? };
                 }
                 *events += count;
                 len
             }
-            Way::Queued { stream, writer } => {
+            Way::Queued { stream, writer, pushed } => {
                 stream.check()?;
                 let mut block = writer.block();
                 memory.copy_into(&mut block, chunk.bytes());
                 // SAFETY: these are the block's own bytes.
-                let (mut count, len) = unsafe { whole_events(block.as_slice().into(), note) };
+                let (mut count, len) =
+                    unsafe { whole_events(block.as_slice().into(), |id| replacer.note(id)) };
                 block.truncate(len);
                 if replacer.is_needed.get() {
                     let Some(replaced) = replacer.replace(&mut block) else { return Ok(None) };
                     lost = replaced.lost;
                     count = count.saturating_sub(replaced.lost + replaced.left_out);
                 }
-                writer.push(stream, block, count, times);
+                *pushed += 1;
+                writer.push(stream, block, count, in_file);
                 len
             }
         };
@@ -186,16 +307,24 @@ impl Output {
     /// # Errors
     /// As for [`Output::write`].
     pub(crate) fn write_empty(&mut self, times: PacketTimes) -> Result<(), Error> {
-        let times = self.of_stream(times);
-        match &mut self.way {
-            Way::Direct { stream, .. } => stream.write_empty(times)?,
-            Way::Queued { stream, writer } => {
+        let (times, in_file) = self.converted(times);
+        let Some(way) = &mut self.way else { return Ok(()) };
+        match way {
+            Way::Direct { stream, .. } => stream.write_empty(in_file)?,
+            Way::Queued { stream, writer, pushed } => {
                 stream.check()?;
-                writer.push(stream, Vec::new(), 0, times);
+                *pushed += 1;
+                writer.push(stream, Vec::new(), 0, in_file);
             }
         }
         self.note(times);
         Ok(())
+    }
+
+    /// The times and counts of a region, converted to those of the stream, and to those of its file.
+    fn converted(&self, times: PacketTimes) -> (PacketTimes, PacketTimes) {
+        let times = self.of_stream(times);
+        (times, self.of_file(times))
     }
 
     /// Converts a region's counts to those of the stream.
@@ -204,6 +333,18 @@ impl Output {
             lost: self.lost_before.saturating_add(times.lost),
             skipped: self.skipped_before.saturating_add(times.skipped),
             ..times
+        }
+    }
+
+    /// Converts times and counts of the stream to those of its file in the current archive.
+    fn of_file(&self, times: PacketTimes) -> PacketTimes {
+        let Counts { end, lost, skipped } = self.archived;
+        let (begin, end) = (times.begin.max(end), times.end.max(end));
+        PacketTimes {
+            begin,
+            end,
+            lost: times.lost.saturating_sub(lost),
+            skipped: times.skipped.saturating_sub(skipped),
         }
     }
 
@@ -216,47 +357,25 @@ impl Output {
     /// # Errors
     /// An earlier packet could not be written.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        match &self.way {
-            Way::Direct { .. } => Ok(()),
-            Way::Queued { stream, .. } => stream.check(),
-        }
+        self.way.as_ref().map_or(Ok(()), Way::check)
     }
 
     /// Waits until everything is written or has failed; returns how many events have failed since the last
     /// call.
     pub(crate) fn settle(&self) -> u64 {
         match &self.way {
-            Way::Direct { .. } => 0,
-            Way::Queued { stream, writer } => {
+            None | Some(Way::Direct { .. }) => 0,
+            Some(Way::Queued { stream, writer, .. }) => {
                 writer.sync();
                 stream.take_unwritten()
             }
         }
     }
 
-    /// What has been written so far.
-    fn tally(&self) -> Tally {
-        match &self.way {
-            Way::Direct { stream, events } => Tally::of(stream, *events),
-            Way::Queued { stream, .. } => stream.tally(),
-        }
-    }
-
-    /// The summary so far, with these losses.
-    pub(crate) fn summary(&self, lost: u64, overwritten: OverwrittenTotal) -> StreamSummary {
-        let Tally { events, packets, bytes, begin } = self.tally();
-        let (name, cpu) = (self.name.clone(), self.cpu);
-        StreamSummary {
-            name,
-            cpu,
-            events,
-            packets,
-            bytes,
-            lost,
-            is_lost_unknown: false,
-            begin: Some(begin),
-            overwritten,
-        }
+    /// The summary of the file so far, with these losses; `None` without a file.
+    pub(crate) fn summary(&self, lost: u64, overwritten: OverwrittenTotal) -> Option<StreamSummary> {
+        let tally = self.way.as_ref()?.tally();
+        Some(summary(&self.name, self.cpu, tally, lost, overwritten))
     }
 
     /// The end of the last packet.
@@ -272,5 +391,21 @@ impl Output {
     /// Packets of the region that were skipped, according to the last packet's number.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped - self.skipped_before
+    }
+}
+
+fn summary(
+    name: &str,
+    cpu: Cpu,
+    Tally { events, packets, bytes, begin }: Tally,
+    lost: u64,
+    overwritten: OverwrittenTotal,
+) -> StreamSummary {
+    StreamSummary {
+        begin: (packets > 0).then_some(begin),
+        events,
+        packets,
+        bytes,
+        ..StreamSummary::without_file(name, cpu, lost, overwritten)
     }
 }

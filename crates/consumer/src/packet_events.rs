@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp};
+use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, header_word};
 use tracewing_abi::first::{self, DESCRIPTION, Key};
 use tracewing_units::{Cycles, Pid, Tid};
 
@@ -105,4 +105,18 @@ fn number(bytes: &[u8], at: usize) -> Option<u16> {
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
+}
+
+/// The bytes of events of the class with this id at this time, each with its thread and payload; and how many
+/// there are. Those that are too long are left out.
+pub(crate) fn encode(at: Cycles, id: u16, own: impl Iterator<Item = (Tid, Vec<u8>)>) -> (Vec<u8>, u64) {
+    let (mut events, mut count) = (Vec::new(), 0);
+    for (tid, payload) in own {
+        let Ok(length) = u16::try_from(HEADER + CONTEXT + payload.len()) else { continue };
+        events.extend_from_slice(&header_word(at.0, id, length).to_le_bytes());
+        events.extend_from_slice(&tid.0.to_le_bytes());
+        events.extend_from_slice(&payload);
+        count += 1;
+    }
+    (events, count)
 }

@@ -24,7 +24,6 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use tracewing_abi::event::{CONTEXT, HEADER, header_word};
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
 use tracewing_ring::Overwritten;
@@ -39,6 +38,7 @@ use crate::description::{Description, SnapshotDescription, State};
 use crate::drain::UNKNOWN_LOSSES;
 use crate::firsts::Firsts;
 use crate::folder::Folder;
+use crate::packet_events::encode;
 use crate::streams::Streams;
 use crate::summary::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
 use crate::trace::UserTrace;
@@ -193,13 +193,7 @@ impl Snapshot {
         let begin = self.streams.values().filter_map(|stream| stream.begin).min();
         let Some(begin) = begin.filter(|_| !self.overwritten.is_empty()) else { return Ok(()) };
         let at = begin.since(BEFORE);
-        let mut events = Vec::new();
-        for (tid, payload) in own {
-            let Ok(length) = u16::try_from(HEADER + CONTEXT + payload.len()) else { continue };
-            events.extend_from_slice(&header_word(at.0, id, length).to_le_bytes());
-            events.extend_from_slice(&tid.0.to_le_bytes());
-            events.extend_from_slice(&payload);
-        }
+        let (events, _) = encode(at, id, own);
         if events.is_empty() {
             return Ok(());
         }
@@ -256,17 +250,8 @@ impl Snapshot {
 
     /// The totals of a stream, whose first packet begins at `begin` if it has one.
     fn summary(&mut self, name: &str, cpu: Cpu, begin: Option<Cycles>) -> &mut StreamSummary {
-        let summary = self.streams.entry(name.to_owned()).or_insert_with(|| StreamSummary {
-            name: name.to_owned(),
-            cpu,
-            events: 0,
-            packets: 0,
-            bytes: 0,
-            lost: 0,
-            is_lost_unknown: false,
-            begin,
-            overwritten: OverwrittenTotal::default(),
-        });
+        let none = || StreamSummary::without_file(name, cpu, 0, OverwrittenTotal::default());
+        let summary = self.streams.entry(name.to_owned()).or_insert_with(none);
         summary.begin = summary.begin.or(begin);
         summary
     }

@@ -56,6 +56,11 @@ impl<S> Streams<S> {
         self.of.values().flat_map(|slot| &slot.idle)
     }
 
+    /// As [`Streams::idle`], to change them.
+    pub(crate) fn idle_mut(&mut self) -> impl Iterator<Item = &mut S> {
+        self.of.values_mut().flat_map(|slot| &mut slot.idle)
+    }
+
     /// Returns a stream that its region has finished.
     pub(crate) fn give_back(&mut self, label: &str, cpu: Cpu, stream: S) {
         self.slot(label, cpu).idle.push(stream);

@@ -11,8 +11,11 @@ pub struct StreamSummary {
     pub name: String,
     /// The CPU whose buffer it is written from.
     pub cpu: Cpu,
-    /// Events that are in its file.
+    /// Events that are in its file, without those of `state_events`.
     pub events: u64,
+    /// Events in its file that repeat the state at the begin of an archive.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub state_events: u64,
     /// Number of packets in its file.
     pub packets: u64,
     /// Size of its file in bytes, without its index.
@@ -30,7 +33,40 @@ pub struct StreamSummary {
     pub overwritten: OverwrittenTotal,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl StreamSummary {
+    /// That of a buffer which has written nothing.
+    pub fn without_file(name: &str, cpu: Cpu, lost: u64, overwritten: OverwrittenTotal) -> Self {
+        Self {
+            name: name.to_owned(),
+            cpu,
+            events: 0,
+            state_events: 0,
+            packets: 0,
+            bytes: 0,
+            lost,
+            is_lost_unknown: false,
+            begin: None,
+            overwritten,
+        }
+    }
+
+    /// Adds the totals of the same stream in a later archive.
+    pub fn add(&mut self, later: &Self) {
+        self.events = self.events.saturating_add(later.events);
+        self.state_events = self.state_events.saturating_add(later.state_events);
+        self.packets = self.packets.saturating_add(later.packets);
+        self.bytes = self.bytes.saturating_add(later.bytes);
+        self.lost = self.lost.saturating_add(later.lost);
+        self.is_lost_unknown |= later.is_lost_unknown;
+        self.begin = self.begin.or(later.begin);
+        self.overwritten.add(later.overwritten);
+    }
+
     /// Whether more events are lost than [`StreamSummary::lost`] counts: the number of events in overwritten
     /// sub-buffers is not known either.
     pub fn loses_more(&self) -> bool {
@@ -49,6 +85,14 @@ pub struct OverwrittenTotal {
 }
 
 impl OverwrittenTotal {
+    /// What was added since an earlier total.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            sub_buffers: self.sub_buffers.saturating_sub(earlier.sub_buffers),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+        }
+    }
+
     /// Adds another total, saturating.
     pub fn add(&mut self, other: Self) {
         self.sub_buffers = self.sub_buffers.saturating_add(other.sub_buffers);
@@ -106,7 +150,7 @@ impl OverwrittenRange {
     }
 
     /// Adds what another range has, whose events are not counted either.
-    pub(crate) fn extend(&mut self, other: &Self) {
+    pub fn extend(&mut self, other: &Self) {
         self.sub_buffers = self.sub_buffers.saturating_add(other.sub_buffers);
         self.bytes = self.bytes.saturating_add(other.bytes);
         (self.begin, self.end) = (self.begin.min(other.begin), self.end.max(other.end));

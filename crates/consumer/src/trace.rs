@@ -5,21 +5,20 @@ use std::sync::Arc;
 
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
-use tracewing_streams::{Stream, TraceDir};
-use tracewing_units::{Cpu, Cycles};
+use tracewing_streams::{PacketTimes, Stream, TraceDir};
+use tracewing_units::{Cpu, Cycles, Tid};
 
 use crate::Error;
+use crate::archive::{Archive, Lost, UNWRITTEN, without_file};
 use crate::clock::TraceClock;
 use crate::firsts::Firsts;
 use crate::names::Names;
 use crate::output::Output;
+use crate::packet_events::encode;
 use crate::seen::Seen;
 use crate::streams::Streams;
 use crate::summary::{LossRange, OverwrittenTotal, StreamSummary};
 use crate::writer::Writer;
-
-/// Why events are missing that could not be written to the file system.
-pub(crate) const UNWRITTEN: &str = "trace could not be written";
 
 /// The user trace, to which streams are added.
 pub struct UserTrace {
@@ -37,19 +36,25 @@ pub struct UserTrace {
     seen: Arc<Seen>,
     firsts: Arc<Firsts>,
     names: Option<Arc<Names>>,
+    /// Bytes of packets that were given to the streams since the archive began.
+    given: u64,
+    /// The stream of the recorder's own events in the current archive.
+    own: Option<StreamSummary>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Lost {
-    cpu: Cpu,
-    events: u64,
-    is_unknown: bool,
-    overwritten: OverwrittenTotal,
+/// The folder of the trace that follows a rotation.
+pub struct NextTrace {
+    folder: TraceDir,
+    recording: Uuid,
 }
 
-impl Lost {
-    fn none(cpu: Cpu) -> Self {
-        Self { cpu, events: 0, is_unknown: false, overwritten: OverwrittenTotal::default() }
+impl NextTrace {
+    /// The trace in `folder`, whose `index` folder is made here.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn new(folder: &Dir, recording: Uuid) -> Result<Self, Error> {
+        Ok(Self { folder: TraceDir::new(folder)?, recording })
     }
 }
 
@@ -74,7 +79,60 @@ impl UserTrace {
             seen,
             firsts: Arc::default(),
             names: None,
+            given: 0,
+            own: None,
         })
+    }
+
+    /// Closes the files of all streams that no region uses, and directs all further packets to the next
+    /// trace. [`Drain::rotate`](crate::drain::Drain::rotate) closes those of a region.
+    pub fn rotate(&mut self, next: NextTrace) -> Archive {
+        let mut archive = Archive::new(std::mem::take(&mut self.lost));
+        for mut output in std::mem::take(&mut self.closed) {
+            archive.close(output.close());
+        }
+        self.streams.idle_mut().for_each(|output| archive.close(output.close()));
+        archive.add_stream(self.own.take());
+        (self.folder, self.recording) = (next.folder, next.recording);
+        (self.made, self.given) = (0, 0);
+        archive
+    }
+
+    /// Writes the recorder's own events of the class with this id, each with its thread and payload: the
+    /// state at the begin of the archive.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_state(
+        &mut self,
+        name: &str,
+        id: u16,
+        at: Cycles,
+        own: impl Iterator<Item = (Tid, Vec<u8>)>,
+    ) -> Result<(), Error> {
+        let (bytes, events) = encode(at, id, own);
+        if events == 0 {
+            return Ok(());
+        }
+        let mut stream = self.stream(name, Cpu(0))?;
+        stream.write(&bytes, PacketTimes::empty(at, 0, 0))?;
+        self.own = Some(StreamSummary {
+            state_events: events,
+            packets: stream.packets(),
+            bytes: stream.bytes(),
+            begin: Some(stream.begin()),
+            ..StreamSummary::without_file(name, Cpu(0), 0, OverwrittenTotal::default())
+        });
+        Ok(())
+    }
+
+    /// Bytes that were given to the streams of the current archive.
+    pub fn given(&self) -> u64 {
+        self.given
+    }
+
+    pub(crate) fn count_given(&mut self, bytes: usize) {
+        self.given += bytes as u64;
     }
 
     /// Lets a separate thread write, through a queue in memory, so that buffers are drained even while the
@@ -120,19 +178,27 @@ impl UserTrace {
 
     /// A stream for a buffer whose first packet does not begin before `begin`: a new one, or one that another
     /// region has finished.
-    pub(crate) fn output(&mut self, label: &str, cpu: Cpu, begin: Cycles) -> Result<Output, Error> {
+    pub(crate) fn output(&mut self, label: &str, cpu: Cpu, begin: Cycles) -> Output {
         if let Some(mut output) = self.streams.take(label, cpu, begin, Output::end) {
             output.begin_region();
-            return Ok(output);
+            return output;
         }
-        let name = self.streams.name(label, cpu);
-        let stream = self.stream(&name, cpu)?;
+        let (seen, firsts, names) = (self.seen.clone(), self.firsts.clone(), self.names.clone());
+        Output::new(self.streams.name(label, cpu), cpu, seen, firsts, names)
+    }
+
+    /// Makes the file of a stream that has none.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn open(&mut self, output: &mut Output) -> Result<(), Error> {
+        let stream = self.stream(output.name(), output.cpu())?;
         if let Some(start) = self.start.take() {
             // Without a thread, writing waits for the disk.
             self.writer = start().ok().map(Arc::new);
         }
-        let (seen, firsts, names) = (self.seen.clone(), self.firsts.clone(), self.names.clone());
-        Ok(Output::new(stream, cpu, self.writer.clone(), seen, firsts, names))
+        output.open(stream, self.writer.clone());
+        Ok(())
     }
 
     /// A region has finished a stream, which another one may continue if `can_continue`.
@@ -144,45 +210,26 @@ impl UserTrace {
     }
 
     /// Adds the losses of a finished region to a stream.
-    pub(crate) fn lose(
-        &mut self,
-        stream: &str,
-        cpu: Cpu,
-        events: u64,
-        is_unknown: bool,
-        overwritten: OverwrittenTotal,
-    ) {
-        if events > 0 || is_unknown || overwritten.sub_buffers > 0 {
-            let lost = self.lost.entry(stream.to_owned()).or_insert_with(|| Lost::none(cpu));
-            lost.events = lost.events.saturating_add(events);
-            lost.is_unknown |= is_unknown;
-            lost.overwritten.add(overwritten);
+    pub(crate) fn lose(&mut self, stream: &str, lost: &Lost) {
+        if !lost.is_nothing() {
+            self.lost.entry(stream.to_owned()).or_insert_with(|| Lost::none(lost.cpu)).add(lost);
         }
     }
 
-    /// A summary of each stream of the finished regions: those that have files, and those that lost
-    /// everything.
+    /// A summary of each stream of the finished regions in the current archive: those that have files, and
+    /// those that lost everything.
     pub fn summary(&self) -> Vec<StreamSummary> {
         let mut lost = self.lost.clone();
-        let outputs = self.streams.idle().chain(&self.closed);
+        let outputs = self.streams.idle().chain(&self.closed).filter(|output| output.is_open());
         let mut all: Vec<StreamSummary> = outputs
-            .map(|output| {
+            .filter_map(|output| {
                 let Lost { events, is_unknown, overwritten, .. } =
                     lost.remove(output.name()).unwrap_or_else(|| Lost::none(output.cpu()));
-                StreamSummary { is_lost_unknown: is_unknown, ..output.summary(events, overwritten) }
+                Some(StreamSummary { is_lost_unknown: is_unknown, ..output.summary(events, overwritten)? })
             })
             .collect();
-        all.extend(lost.into_iter().map(|(name, lost)| StreamSummary {
-            name,
-            cpu: lost.cpu,
-            events: 0,
-            packets: 0,
-            bytes: 0,
-            lost: lost.events,
-            is_lost_unknown: lost.is_unknown,
-            begin: None,
-            overwritten: lost.overwritten,
-        }));
+        all.extend(lost.iter().map(|(name, lost)| without_file(name, lost)));
+        all.extend(self.own.clone());
         all.sort_by(|one, other| (one.cpu, &one.name).cmp(&(other.cpu, &other.name)));
         all
     }

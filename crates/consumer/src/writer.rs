@@ -83,6 +83,8 @@ pub(crate) struct Tally {
 #[derive(Default)]
 struct Written {
     tally: Tally,
+    /// Packets that were taken out of the queue, written or not.
+    finished: u64,
     /// Events of packets that could not be written and have not been reported yet.
     unwritten: u64,
     /// Why they could not be written.
@@ -198,11 +200,13 @@ impl QueuedStream {
     fn write(&self, packet: &Packet) {
         if let written @ Written { error: Some(_), .. } = &mut *lock(&self.written) {
             written.unwritten += packet.count;
+            written.finished += 1;
             return;
         }
         let mut file = lock(&self.file);
         let result = file.write(&packet.events, packet.times);
         let mut written = lock(&self.written);
+        written.finished += 1;
         match result {
             Ok(()) => written.tally.events += packet.count,
             Err(error) => {
@@ -217,6 +221,11 @@ impl QueuedStream {
     /// What has been written so far.
     pub(crate) fn tally(&self) -> Tally {
         lock(&self.written).tally
+    }
+
+    /// Number of packets that are no longer in the queue, whether they could be written or not.
+    pub(crate) fn finished(&self) -> u64 {
+        lock(&self.written).finished
     }
 
     /// Takes the number of events that could not be written since the last call.

@@ -156,6 +156,27 @@ impl Dir {
         Ok(())
     }
 
+    /// Moves a folder of this one into another one on the same file system, where the name must be free.
+    ///
+    /// # Errors
+    /// The name exists there, or the folder cannot be moved.
+    pub fn move_folder(&self, name: &str, to: &Dir) -> io::Result<()> {
+        let mut made = self.made(); // as in `replace`
+        match renameat_with(self, name, to, name, RenameFlags::NOREPLACE) {
+            // Not every file system can refuse to replace; an empty folder of this user is in the way at
+            // most.
+            Err(Errno::INVAL | Errno::NOSYS) => renameat(self, name, to, name)?,
+            result => result?,
+        }
+        made.folders.remove(OsStr::new(name));
+        Ok(())
+    }
+
+    /// No longer expects a folder to be in its place: it is complete, and the user may move or remove it.
+    pub fn release(&self, name: &str) {
+        self.made().folders.remove(OsStr::new(name));
+    }
+
     /// Checks that a folder of this name could be created here: the name is free, or that of an empty folder.
     ///
     /// # Errors

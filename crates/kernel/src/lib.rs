@@ -130,6 +130,6 @@ pub use flight::KernelFlightRecorder;
 pub use losses::{LossRange, Losses};
 pub use options::{DEFAULT_BUFFER_KIB, Options, POLL_INTERVAL, Scope, default_buffer_kib};
 pub use probes::{Argument, Probe};
-pub use recorder::{KernelRecorder, Progress, Summary};
+pub use recorder::{KernelRecorder, NextTrace, Progress, Rotated, Summary};
 pub use stream::StreamSummary;
 pub use tracefs::{Tracefs, privileges};

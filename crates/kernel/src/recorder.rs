@@ -13,6 +13,7 @@ use crate::source::{Source, WhenFull};
 use crate::statedump::{self, Thread};
 use crate::stream::{Programs, Stream, StreamSummary};
 use std::path::PathBuf;
+use tracewing_ctf::model::{TraceClass, Uuid};
 use tracewing_files::Dir;
 use tracewing_units::{Cycles, Pid, Tid};
 
@@ -40,6 +41,19 @@ pub struct Summary {
     pub unwritten: Option<Error>,
 }
 
+/// The folder of a trace that is to continue another one.
+#[derive(Debug)]
+pub struct NextTrace(KernelTrace);
+
+/// The totals of a trace that another one continues.
+#[derive(Debug)]
+pub struct Rotated {
+    /// One per CPU, in order of their numbers.
+    pub streams: Vec<StreamSummary>,
+    /// Why not all of it, or of the next one's state dump, could be written.
+    pub unwritten: Option<Error>,
+}
+
 /// A running recording. Dropped without [`KernelRecorder::finish`], it leaves what was written and removes
 /// its instance.
 #[derive(Debug)]
@@ -53,6 +67,10 @@ pub struct KernelRecorder {
     followed: Followed,
     /// The class of the state dump's events.
     dump: statedump::Classes,
+    /// What the metadata says; the UUID is that of the first trace.
+    metadata: TraceClass,
+    /// Whether an earlier trace of the recording has lost events.
+    has_lost: bool,
     /// Whether a poll has failed.
     failed: bool,
 }
@@ -82,6 +100,8 @@ impl KernelRecorder {
             clock: options.clock,
             followed: Followed::default(),
             dump,
+            metadata,
+            has_lost: false,
             failed: false,
         };
         // Looked at when the kernel records already, so that of no thread both are missing, and stamped
@@ -164,6 +184,51 @@ impl KernelRecorder {
         Ok(self.progress())
     }
 
+    /// Makes the folder of a trace that is to continue the present one ([`KernelRecorder::rotate`]).
+    ///
+    /// # Errors
+    /// It exists, or cannot be created or written; then it is not there.
+    pub fn prepare(&self, parent: &Dir, name: &str, uuid: Uuid) -> Result<NextTrace, Error> {
+        let metadata = TraceClass { uuid: Some(uuid), ..self.metadata.clone() };
+        let trace = KernelTrace::create(parent, name, uuid, &tracewing_ctf::tsdl::print(&metadata))?;
+        Ok(NextTrace(trace))
+    }
+
+    /// Ends the trace with what the kernel has recorded by now, and continues in the next one, which begins
+    /// with a state dump. Each event is in one of the two, and of each CPU, those in the first are earlier.
+    ///
+    /// # Errors
+    /// Errors of tracefs; the present trace is then continued.
+    pub fn rotate(&mut self, next: NextTrace) -> Result<Rotated, Error> {
+        let began = self.clock.now();
+        let mut unwritten = match self.poll(true) {
+            Err(error @ Error::Write { .. }) => Some(error),
+            polled => polled.map(|_| None)?,
+        };
+        let mut streams = Vec::new();
+        for (_, stream) in &mut self.cpus {
+            let (summary, written) = stream.cut(&mut self.trace);
+            self.has_lost |= summary.losses.events > 0;
+            streams.push(summary);
+            unwritten = unwritten.or(written.err());
+        }
+        self.trace = next.0;
+        let dumped = self.source.living().and_then(|threads| self.repeat(began, &threads));
+        Ok(Rotated { streams, unwritten: unwritten.or(dumped.err()) })
+    }
+
+    /// Writes the state dump at the begin of a trace that continues another one. The state is looked at while
+    /// the kernel records, and stamped before its next events.
+    fn repeat(&mut self, began: Cycles, threads: &[Thread]) -> Result<(), Error> {
+        let Some((_, stream)) = self.cpus.first_mut() else { return Ok(()) };
+        let stamp = began.max(stream.continued());
+        for thread in threads {
+            stream.event(stamp, self.dump.thread, &thread.encode(), &mut self.trace)?;
+            stream.count_dumped();
+        }
+        stream.end_packet(&mut self.trace)
+    }
+
     /// Files that were executed since the last call, with the process, if the event `sched_process_exec` is
     /// recorded. Paths are as they were given to `exec`.
     pub fn executed(&self) -> Vec<(Pid, PathBuf)> {
@@ -190,7 +255,7 @@ impl KernelRecorder {
         let stopped = self.source.stop();
         let drained = stopped.and_then(|()| self.drain_rest());
         let streams = self.cpus.iter().map(|(_, stream)| stream.summary().clone()).collect();
-        let has_lost = self.progress().lost > 0;
+        let has_lost = self.has_lost || self.progress().lost > 0;
         let Self { cpus, source, programs, failed, .. } = self;
         drop(cpus);
         // A lost event may have been the only one of its class.

@@ -123,6 +123,8 @@ pub struct StreamSummary {
     pub cpu: Cpu,
     /// Events that its packets contain.
     pub events: u64,
+    /// Those of them that repeat the state at the begin of a trace that continues another one.
+    pub dumped: u64,
     /// Number of packets in its file.
     pub packets: u64,
     /// Bytes written.
@@ -137,6 +139,22 @@ pub struct StreamSummary {
     pub damaged: u64,
 }
 
+impl StreamSummary {
+    fn new(cpu: Cpu) -> Self {
+        Self {
+            cpu,
+            events: 0,
+            dumped: 0,
+            packets: 0,
+            bytes: 0,
+            losses: Losses::default(),
+            overwritten: None,
+            foreign: 0,
+            damaged: 0,
+        }
+    }
+}
+
 /// One CPU's conversion.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -147,21 +165,20 @@ pub(crate) struct Stream {
     gaps: Vec<Gap>,
     /// Later events of the kernel's are left out.
     until: Cycles,
+    /// When the trace before this one ended, if this one continues it.
+    continued: Option<Cycles>,
 }
 
 impl Stream {
     pub(crate) fn new(cpu: Cpu) -> Self {
-        let summary = StreamSummary {
-            cpu,
-            events: 0,
-            packets: 0,
-            bytes: 0,
-            losses: Losses::default(),
-            overwritten: None,
-            foreign: 0,
-            damaged: 0,
-        };
-        Self { summary, gathered: Gathered::new(ENOUGH), discarded: 0, gaps: Vec::new(), until: Cycles::MAX }
+        Self {
+            summary: StreamSummary::new(cpu),
+            gathered: Gathered::new(ENOUGH),
+            discarded: 0,
+            gaps: Vec::new(),
+            until: Cycles::MAX,
+            continued: None,
+        }
     }
 
     /// Leaves out what the kernel recorded later.
@@ -289,8 +306,9 @@ impl Stream {
         if self.gathered.is_empty() {
             return Ok(());
         }
+        let begun = self.begin_continued(sink);
         let (bytes, times) = self.gathered.packet(self.discarded);
-        let (len, written) = (bytes.len(), sink.packet(self.summary.cpu, bytes, times));
+        let (len, written) = (bytes.len(), begun.and_then(|()| sink.packet(self.summary.cpu, bytes, times)));
         let events = self.gathered.clear();
         match written {
             Ok(()) => self.count_packet(len, events),
@@ -309,6 +327,56 @@ impl Stream {
             written = written.and(empty.map(|()| self.count_packet(0, 0)));
         }
         written
+    }
+
+    /// Readers compare the losses of a packet with those of the previous one: in a trace that continues
+    /// another one, losses before its first event need a packet before them.
+    fn begin_continued<S: Sink>(&mut self, sink: &mut S) -> Result<(), S::Error> {
+        match self.continued {
+            Some(at) if self.summary.packets == 0 && self.discarded > 0 => {
+                sink.packet(self.summary.cpu, &[], PacketTimes::empty(at, 0, 0))?;
+                self.count_packet(0, 0);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the stream in this trace; the next packet is the first one in the trace that continues it. All
+    /// that the kernel had recorded when the gap before the next event was found must have been taken, so
+    /// nothing that is still to come is earlier, and the gap is part of this trace. A gap that may have
+    /// events on both sides is part of the next one.
+    ///
+    /// # Errors
+    /// As [`Stream::end_packet`].
+    pub(crate) fn cut<S: Sink>(&mut self, sink: &mut S) -> (StreamSummary, Result<(), S::Error>) {
+        let mut written = self.end_packet(sink);
+        let last = self.gathered.last();
+        let mut end = last;
+        let before: Vec<Gap> = self.gaps.extract_if(.., |gap| gap.begin.is_none()).collect();
+        for gap in &before {
+            end = end.max(gap.at);
+            self.lose(LossRange { begin: last, end: gap.at.max(last), events: gap.events });
+        }
+        if !before.is_empty() {
+            let empty = PacketTimes::empty(end, self.discarded, 0);
+            let begun = self.begin_continued(sink);
+            let told = begun.and_then(|()| sink.packet(self.summary.cpu, &[], empty));
+            written = written.and(told.map(|()| self.count_packet(0, 0)));
+        }
+        let next = StreamSummary::new(self.summary.cpu);
+        (self.discarded, self.continued) = (0, Some(end));
+        (std::mem::replace(&mut self.summary, next), written)
+    }
+
+    /// The end of the stream in the trace that this one continues; 0 if there is none.
+    pub(crate) fn continued(&self) -> Cycles {
+        self.continued.unwrap_or(Cycles::ZERO)
+    }
+
+    /// Counts an event of a state dump that repeats what earlier traces say.
+    pub(crate) fn count_dumped(&mut self) {
+        self.summary.dumped += 1;
     }
 
     fn count_packet(&mut self, bytes: usize, events: u64) {

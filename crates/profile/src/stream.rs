@@ -107,15 +107,10 @@ impl CpuStream {
 
     pub(crate) fn summary(&self) -> StreamSummary {
         StreamSummary {
-            name: self.name(),
-            cpu: self.cpu,
             events: self.events,
             packets: self.file.as_ref().map_or(0, Stream::packets),
             bytes: self.file.as_ref().map_or(0, Stream::bytes),
-            lost: self.lost,
-            is_lost_unknown: false,
-            begin: None,
-            overwritten: OverwrittenTotal::default(),
+            ..StreamSummary::without_file(&self.name(), self.cpu, self.lost, OverwrittenTotal::default())
         }
     }
 }

@@ -36,7 +36,17 @@ impl Ended {
         self.damages.extend(drain.damages());
     }
 
-    fn lose(&mut self, range: LossRange) {
+    /// Adds what was overwritten.
+    pub(crate) fn overwrite(&mut self, range: OverwrittenRange) {
+        let is_full = self.overwritten.len() >= MOST_RANGES;
+        match self.overwritten.last_mut() {
+            Some(last) if is_full => last.extend(&range),
+            _ => self.overwritten.push(range),
+        }
+    }
+
+    /// Adds lost events.
+    pub(crate) fn lose(&mut self, range: LossRange) {
         let is_same =
             |known: &&mut LossRange| (&known.stream, &known.reason) == (&range.stream, &range.reason);
         if self.losses.len() >= MOST_RANGES

@@ -12,8 +12,8 @@ use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
 use tracewing_kernel::choose::DEFAULT;
 use tracewing_kernel::{
-    KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope as KernelScope,
-    default_buffer_kib,
+    KernelClock, KernelFlightRecorder, KernelRecorder, NextTrace, POLL_INTERVAL, Progress, Rotated,
+    Scope as KernelScope, default_buffer_kib,
 };
 use tracewing_units::{Cycles, Pid, Tid};
 use tracewing_vocabulary::environment;
@@ -241,6 +241,46 @@ impl Kernel {
         }
     }
 
+    /// Makes the folder of the trace that is to continue this one; `None` where there is no trace.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn prepare(
+        &self,
+        folder: &Dir,
+        uuid: Uuid,
+    ) -> Result<Option<NextTrace>, tracewing_kernel::Error> {
+        let Source::Trace(recorder) = &self.recorder else { return Ok(None) };
+        recorder.prepare(folder, KERNEL, uuid).map(Some)
+    }
+
+    /// Ends the trace with what the kernel has recorded by now, and continues in the next one, which begins
+    /// with a state dump. Gives the totals of the one that has ended.
+    pub(crate) fn rotate(&mut self, next: Option<NextTrace>, note: &mut dyn FnMut(String)) -> KernelSummary {
+        let (Source::Trace(recorder), Some(next)) = (&mut self.recorder, next) else {
+            return KernelSummary::default();
+        };
+        match recorder.rotate(next) {
+            Ok(Rotated { streams, unwritten: fault }) => {
+                let error = match fault.map(unwritten) {
+                    None => None,
+                    Some(Err(error)) => Some(error),
+                    Some(Ok(error)) => {
+                        note(format!("no state dump of the kernel after a rotation: {error}"));
+                        None
+                    }
+                };
+                self.progress = Progress::default();
+                KernelSummary { error, ..summarise(&streams) }
+            }
+            Err(error) => {
+                self.failed = true;
+                note(format!("kernel events end here: {error}"));
+                KernelSummary::default()
+            }
+        }
+    }
+
     /// Files that were executed since the last call, with the process; always empty in a flight recorder.
     pub(crate) fn executed(&self) -> Vec<(Pid, PathBuf)> {
         match &self.recorder {
@@ -391,16 +431,13 @@ fn summarise(streams: &[tracewing_kernel::StreamSummary]) -> KernelSummary {
             begin: range.begin,
             end: range.end,
         }));
+        let none = OverwrittenTotal::default();
         summary.streams.push(StreamSummary {
-            name,
-            cpu: stream.cpu,
-            events: stream.events,
+            events: stream.events.saturating_sub(stream.dumped),
+            state_events: stream.dumped,
             packets: stream.packets,
             bytes: stream.bytes,
-            lost: stream.losses.events,
-            is_lost_unknown: false,
-            begin: None,
-            overwritten: OverwrittenTotal::default(),
+            ..StreamSummary::without_file(&name, stream.cpu, stream.losses.events, none)
         });
     }
     summary

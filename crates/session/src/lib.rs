@@ -12,6 +12,8 @@
 //! | [`outcome`] | the result of a recording: totals, losses, notes |
 //! | `socket` | the private socket that programs find through their environment |
 //! | `entrance` | where connections arrive |
+//! | `archives` | the archives of a rotated recording |
+//! | `on_archive` | the command that is run for each archive |
 //! | `flight` | the snapshots of a flight recorder, and how many may be requested |
 //! | `processes` | processes that ran already and are recorded |
 //! | `ask` | a running recording, as other processes see it |
@@ -52,6 +54,7 @@
 
 #![warn(unreachable_pub)]
 
+mod archives;
 mod ask;
 mod attached;
 mod attacher;
@@ -76,6 +79,7 @@ mod limits;
 mod maker;
 mod not_joined;
 mod obstacle;
+mod on_archive;
 pub mod options;
 pub mod outcome;
 mod past;

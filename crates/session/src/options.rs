@@ -51,6 +51,19 @@ impl Default for SnapshotOn {
     }
 }
 
+/// When a recording is rotated by itself. It also is whenever `tracewing rotate` asks for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rotate {
+    /// An archive ends soon after it has so many bytes.
+    pub size: Option<u64>,
+    /// An archive ends this long after its begin.
+    pub every: Option<Duration>,
+    /// All archives together have at most so many bytes: the oldest ones are removed.
+    pub total: Option<u64>,
+    /// Run for each archive that is complete, with its path as the only argument.
+    pub command: Option<OsString>,
+}
+
 /// A recording to be made.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -95,6 +108,8 @@ pub struct Options {
     pub profile: Option<u32>,
     /// How samples find the callers of a program's functions.
     pub stacks: Stacks,
+    /// When the trace is divided into archives. Not with `profile`, nor in a flight recorder.
+    pub rotate: Rotate,
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive
     /// the recorder.
     pub buffers_in: Option<PathBuf>,
@@ -122,6 +137,7 @@ impl Options {
             preload: None,
             profile: None,
             stacks: Stacks::default(),
+            rotate: Rotate::default(),
             buffers_in: None,
         }
     }

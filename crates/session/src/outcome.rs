@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tracewing_consumer::description::{AttachedDescription, State};
+use tracewing_consumer::description::{ArchiveTotals, AttachedDescription, State};
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_units::{Cycles, Duration};
 
@@ -56,6 +56,12 @@ pub struct Summary {
     /// A flight recorder's snapshots; `None` where a trace was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Vec<SnapshotSummary>>,
+    /// A rotated recording's archives, also those that were removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub archives: Vec<ArchiveTotals>,
+    /// How often the command of `--on-archive` was run; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_archive: Option<CommandTotals>,
     /// Processes that ran already and were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<AttachedDescription>,
@@ -64,6 +70,17 @@ pub struct Summary {
     pub longest_stop: Option<Duration>,
     /// Further messages to the user.
     pub notes: Vec<String>,
+}
+
+/// How often a command was run for an archive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CommandTotals {
+    /// It was run to its end.
+    pub run: u64,
+    /// Of these, it ended by a signal or with another status than 0, or could not be executed.
+    pub failed: u64,
+    /// It was not run, or not waited for: the archive was removed before, or the recorder ended.
+    pub skipped: u64,
 }
 
 /// A snapshot of a flight recorder.

@@ -34,7 +34,7 @@ use crate::socket;
 /// Time that a recorder has to say what it is, and that all of them have together.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_WITH_ALL: Duration = Duration::from_secs(10);
-/// Time that it has to write a snapshot.
+/// Time that it has to write a snapshot, or the rest of an archive.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(120);
 /// Time that it has to make a change: longer than it waits for its programs.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(10);
@@ -127,6 +127,20 @@ impl Running {
             Some(Taken::NotFlightRecorder | Taken::NotWanted) => Err(AskError::NotFlightRecorder(self.pid)),
             Some(Taken::Failed(why)) => Err(AskError::Failed(why.to_owned())),
             None => Err(AskError::NoAnswer(self.pid)),
+        }
+    }
+
+    /// Has the present archive completed and waits until it is written; gives its folder.
+    ///
+    /// # Errors
+    /// The recorder is gone or refuses.
+    pub fn rotate(&self) -> Result<PathBuf, AskError> {
+        let mut buffer = vec![0; LARGEST_ANSWER];
+        let answer = self.ask(&Question::Rotate.encode(), SNAPSHOT_PATIENCE, &mut buffer);
+        match answer.and_then(|answer| Taken::decode(answer).ok()) {
+            Some(Taken::Folder(folder)) => Ok(folder.into()),
+            Some(Taken::Failed(why)) => Err(AskError::Refused(self.pid, why.to_owned())),
+            Some(Taken::NotFlightRecorder | Taken::NotWanted) | None => Err(AskError::NoAnswer(self.pid)),
         }
     }
 

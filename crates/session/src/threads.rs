@@ -1,6 +1,6 @@
-//! The threads of a flight recorder's programs: each reports its process and its name once, which is
-//! overwritten in time. A snapshot gets them from here, as it gets them from the kernel's state dump where
-//! the kernel is recorded.
+//! The threads of programs: each reports its process and its name once, which a flight recorder overwrites in
+//! time, and which a rotated recording has in an earlier archive. Snapshots and archives get them from here,
+//! as they get them from the kernel's state dump where the kernel is recorded.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +14,9 @@ use tracewing_consumer::snapshot::Snapshot;
 use tracewing_units::{Pid, Tid};
 use tracewing_vocabulary::FieldKind;
 use tracewing_vocabulary::recorder::KnownThread;
+
+/// The stream of the events that name them.
+pub(crate) const STREAM: &str = "threads";
 
 /// Minimum time between two looks; at least 100 times as long as a look takes.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -83,19 +86,26 @@ impl Threads {
     /// # Errors
     /// A file of it cannot be written.
     pub(crate) fn write_names(&self, classes: &mut Classes, snapshot: &mut Snapshot) -> Result<(), Error> {
-        let mut message = [0; 512];
-        let message = ClassesWriter::new(&mut message).and_then(|mut writer| {
-            writer.push(&CLASS)?;
-            Ok(writer.finish())
-        });
-        let class = message.ok().and_then(|message| decode_classes(message).ok()?.next()?.ok());
-        let Some(id) = class.and_then(|class| classes.register([class]).ok()?.ids.pop()) else {
-            return Ok(());
-        };
-        let events = self.known.iter().map(|(tid, Thread { process, name, .. })| {
+        let Some(id) = class(classes) else { return Ok(()) };
+        snapshot.add_own_events(STREAM, id, self.events())
+    }
+
+    /// The events that name them, each with its thread and payload.
+    pub(crate) fn events(&self) -> impl Iterator<Item = (Tid, Vec<u8>)> {
+        self.known.iter().map(|(tid, Thread { process, name, .. })| {
             let name = name.bytes().filter(|byte| *byte != 0).chain([0]);
             (*tid, [tid.0, process.0].into_iter().flat_map(i32::to_le_bytes).chain(name).collect())
-        });
-        snapshot.add_own_events("threads", id, events)
+        })
     }
+}
+
+/// The id of the class of these events.
+pub(crate) fn class(classes: &mut Classes) -> Option<u16> {
+    let mut message = [0; 512];
+    let message = ClassesWriter::new(&mut message).and_then(|mut writer| {
+        writer.push(&CLASS)?;
+        Ok(writer.finish())
+    });
+    let class = message.ok().and_then(|message| decode_classes(message).ok()?.next()?.ok())?;
+    classes.register([class]).ok()?.ids.pop().filter(|id| *id != 0)
 }

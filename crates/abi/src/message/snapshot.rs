@@ -1,6 +1,6 @@
-//! Questions to a recorder, sent over the socket by which programs join: its status, and a request for a
-//! snapshot of a flight recorder's buffers. One question per connection, in place of [`super::Hello`]; the
-//! answer ends it.
+//! Questions to a recorder, sent over the socket by which programs join: its status, and requests for a
+//! snapshot of a flight recorder's buffers, or for a rotation of another recording. One question per
+//! connection, in place of [`super::Hello`]; the answer ends it.
 //!
 //! ```text
 //! asker                                     recorder
@@ -8,12 +8,16 @@
 //!                                      <-   Status
 //!   Question::Snapshot                 ->
 //!                                      <-   Taken, once the snapshot is written
+//!   Question::Rotate                   ->
+//!                                      <-   Taken, once the archive is written
 //! ```
 
 use crate::wire::{Input, Malformed, Output, WireError};
 
 const ASK: u32 = u32::from_le_bytes(*b"twAs");
 const STATUS: u32 = u32::from_le_bytes(*b"twSt");
+/// After the numbers of askers for a snapshot.
+const ROTATE: u8 = 4;
 const TAKEN: u32 = u32::from_le_bytes(*b"twTk");
 
 /// Longest text in an answer, bytes; longer ones are cut.
@@ -28,6 +32,8 @@ pub enum Question {
     Status,
     /// Take a snapshot.
     Snapshot(Asker),
+    /// Complete the present archive, and begin the next one.
+    Rotate,
 }
 
 /// What asks for a snapshot.
@@ -54,6 +60,7 @@ impl Question {
         bytes[8] = match self {
             Self::Status => 0,
             Self::Snapshot(asker) => *asker as u8,
+            Self::Rotate => ROTATE,
         };
         bytes
     }
@@ -78,6 +85,7 @@ impl Question {
             1 => Self::Snapshot(Asker::Program),
             2 => Self::Snapshot(Asker::Panic),
             3 => Self::Snapshot(Asker::Command),
+            ROTATE => Self::Rotate,
             _ => return Err(WireError::Invalid(Malformed::Question)),
         })
     }
@@ -143,7 +151,7 @@ impl<'a> Status<'a> {
     }
 }
 
-/// Result of a request for a snapshot.
+/// Result of a request for a snapshot, or for a rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken<'a> {
     /// It is complete, in this folder.

@@ -1,7 +1,10 @@
 //! What `tracewing record` accepts.
 
 use super::help;
-use super::values::{Size, parse_hertz, parse_pid, parse_seconds, parse_size, parse_stacks};
+use super::values::{
+    Size, parse_archive_size, parse_hertz, parse_period, parse_pid, parse_seconds, parse_size, parse_stacks,
+    parse_total_size,
+};
 use crate::format::TextFormatOption;
 use crate::selection::{self, Condition, Selection};
 use clap::{ArgGroup, ValueEnum};
@@ -29,6 +32,9 @@ pub struct Args {
 
     #[command(flatten)]
     pub buffer: BufferArgs,
+
+    #[command(flatten)]
+    pub rotate: RotateArgs,
 
     /// Clock of the recording. auto: the time stamp counter if it is reliable, otherwise CLOCK_MONOTONIC
     #[arg(long, value_enum, value_name = "CLOCK", default_value_t)]
@@ -185,6 +191,33 @@ pub struct BufferArgs {
     /// program and recorder are killed. If DIR exists, it must be empty
     #[arg(long, value_name = "DIR")]
     pub buffers_in: Option<PathBuf>,
+}
+
+/// When the trace is divided into archives.
+#[derive(Debug, clap::Args)]
+pub struct RotateArgs {
+    /// Complete an archive whenever it has SIZE (in bytes or with K, M, G; at least 64K), and begin the next
+    /// one: each is a complete trace in the folder archives of the trace folder
+    #[arg(long, value_name = "SIZE", value_parser = parse_archive_size,
+        conflicts_with_all = ["flight_recorder", "profile"])]
+    pub rotate_size: Option<u64>,
+
+    /// Complete an archive every SECONDS (at least 1), and begin the next one
+    #[arg(long, value_name = "SECONDS", value_parser = parse_period,
+        conflicts_with_all = ["flight_recorder", "profile"])]
+    pub rotate_every: Option<Duration>,
+
+    /// Run CMD for each archive when it is complete, with its path as the only argument: one after the other,
+    /// without a shell, as this user. The recording does not wait for it
+    #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new(),
+        conflicts_with_all = ["flight_recorder", "profile"])]
+    pub on_archive: Option<String>,
+
+    /// Remove the oldest archives so that all together have at most SIZE (at least 512K). Without
+    /// --rotate-size, an archive ends when it has an eighth of that
+    #[arg(long, value_name = "SIZE", value_parser = parse_total_size,
+        conflicts_with_all = ["flight_recorder", "profile"])]
+    pub total_size: Option<u64>,
 }
 
 /// What a pre-loaded library records.

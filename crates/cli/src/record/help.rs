@@ -37,6 +37,8 @@ Examples:
       also 997 samples per second, for `tracewing profile`
   tracewing record --flight-recorder -o T -- ./server
       the newest events, kept in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
+  tracewing record --rotate-size 64M -o T -- ./server
+      in archives of 64 MiB, each a complete trace: T/archives/20261127T230000Z-1, ...
 
 Kernel events need root. Without root they are left out, or refused if an option asks for them (-k, --system-wide, \
 --probe). Programs that link the crate tracewing join automatically; for any other program, the recording contains \
@@ -58,6 +60,12 @@ CPU. Recording continues, so the next snapshot again contains whatever the buffe
 (--sub-buffers, --sub-buffer-size) reach further back for events of programs. For kernel events, the size is fixed: \
 16 MiB per CPU, but at most a 32nd of the memory for all CPUs. --snapshot-on limits what takes a snapshot; `tracewing \
 snapshot` and tracewing::snapshot() always do.
+
+With --rotate-size, --rotate-every and `tracewing rotate`, the trace is divided into archives below -o: \
+archives/BEGIN-1, archives/BEGIN-2, and so on, where BEGIN is a time in UTC. Each is a complete trace folder with what \
+was recorded since the one before, and begins with a state dump. Programs notice nothing, and no event is lost between \
+archives, or in two of them. --on-archive runs a command for each archive that is complete; with --total-size, the \
+oldest ones are removed. Commands that read recordings take one of them, several, or the folder of the whole.
 
 With --on-full overwrite, a full buffer loses its oldest sub-buffer instead of the new event. The number of lost \
 events is then unknown, but lost sub-buffers and bytes are counted. The kernel's buffers always lose new events.

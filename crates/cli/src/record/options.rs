@@ -1,6 +1,7 @@
 //! The recording that the arguments of `tracewing record` mean.
 
-use super::args::{Args, AttachArgs, Buffers, Chains, Clock, OnFull, PreloadArgs, SnapshotOn};
+use super::args::{Args, AttachArgs, Buffers, Chains, Clock, OnFull, PreloadArgs, RotateArgs, SnapshotOn};
+use super::values::PARTS;
 use crate::output::print_warning;
 use crate::owner;
 use crate::preloaded;
@@ -15,7 +16,7 @@ use tracewing_kernel::Probe;
 use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::Options;
-use tracewing_session::options::{Attach, Sharing};
+use tracewing_session::options::{Attach, Rotate, Sharing};
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
 use tracewing_trace::Zone;
@@ -73,6 +74,7 @@ pub fn options(args: &Args) -> Result<Options> {
         preload,
         profile: args.profile,
         stacks: args.call_graph.unwrap_or_default(),
+        rotate: rotate(&args.rotate)?,
         buffers_in: args.buffer.buffers_in.clone(),
         flight_recorder: args.buffer.flight_recorder.then(|| {
             let on = |what| args.buffer.snapshot_on.is_empty() || args.buffer.snapshot_on.contains(&what);
@@ -117,6 +119,24 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
         cgroups: cgroups.clone(),
         children: !no_children,
     }))
+}
+
+/// When the trace is divided into archives, and how many are kept.
+fn rotate(args: &RotateArgs) -> Result<Rotate> {
+    let RotateArgs { rotate_size, rotate_every, on_archive, total_size } = args;
+    if let (Some(size), Some(total)) = (rotate_size, total_size)
+        && *size > total / 2
+    {
+        bail!(
+            "--rotate-size must be at most half of --total-size, since the archive that is written is not removed"
+        );
+    }
+    Ok(Rotate {
+        size: rotate_size.or(total_size.map(|total| total / PARTS)),
+        every: *rotate_every,
+        total: *total_size,
+        command: on_archive.as_ref().map(Into::into),
+    })
 }
 
 /// The event rules, and the mask of major classes.

@@ -29,6 +29,34 @@ pub fn parse_size(text: &str) -> Result<Size, String> {
     size.map(Size).ok_or_else(|| "expected a number of bytes, optionally followed by K, M or G".to_owned())
 }
 
+/// The least size of an archive: each has metadata and a description.
+const SMALLEST_ARCHIVE: usize = 64 << 10;
+
+pub fn parse_archive_size(text: &str) -> Result<u64, String> {
+    let Size(size) = parse_size(text)?;
+    if size < SMALLEST_ARCHIVE {
+        return Err(format!("expected at least {}", Size(SMALLEST_ARCHIVE)));
+    }
+    Ok(size as u64)
+}
+
+/// Parts of `--total-size` that archives have where nothing says otherwise.
+pub const PARTS: u64 = 8;
+
+pub fn parse_total_size(text: &str) -> Result<u64, String> {
+    let Size(size) = parse_size(text)?;
+    let least = SMALLEST_ARCHIVE * PARTS as usize;
+    if size < least { Err(format!("expected at least {}", Size(least))) } else { Ok(size as u64) }
+}
+
+/// The least time of an archive.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
+
+pub fn parse_period(text: &str) -> Result<Duration, String> {
+    let period = parse_seconds(text)?;
+    if period < SHORTEST_PERIOD { Err("expected at least 1 second".to_owned()) } else { Ok(period) }
+}
+
 pub fn parse_hertz(text: &str) -> Result<u32, String> {
     let hertz = text.parse().ok().filter(|hertz| *hertz > 0);
     hertz.ok_or_else(|| "expected a number of samples per second; put the command after --".to_owned())
@@ -79,5 +107,11 @@ mod tests {
             assert!(parse_size(text).is_err(), "{text}");
         }
         assert_eq!(Size(512 << 10).to_string(), "512K");
+        assert_eq!(parse_archive_size("64K"), Ok(64 << 10));
+        assert_eq!(parse_archive_size("65535"), Err("expected at least 64K".to_owned()));
+        assert_eq!(parse_period("1.5"), Ok(Duration::from_millis(1500)));
+        for text in ["0", "0.999", "-1", "nan", "inf", "1e300"] {
+            assert!(parse_period(text).is_err(), "{text}");
+        }
     }
 }

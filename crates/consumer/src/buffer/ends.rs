@@ -63,7 +63,7 @@ impl Buffer {
         if lost > self.stream.as_ref().map_or(0, Output::lost)
             || skipped > self.stream.as_ref().map_or(0, Output::skipped)
         {
-            let is_first = self.stream.is_none();
+            let is_first = self.is_first();
             let stream = self.stream(target, since)?;
             if is_first {
                 stream.write_empty(PacketTimes::empty(since, 0, 0))?;

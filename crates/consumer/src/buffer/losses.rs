@@ -6,11 +6,11 @@ use tracewing_ring::{Damaged, Overwritten, Region};
 use tracewing_units::Cycles;
 
 use super::Buffer;
+use crate::archive::UNWRITTEN;
 use crate::children::ChildLosses;
 use crate::clock::TraceClock;
 use crate::output::Output;
 use crate::summary::{LossRange, OverwrittenRange};
-use crate::trace::UNWRITTEN;
 
 /// A reason of losses that [`Loss`] does not have.
 const DAMAGED: &str = "buffer damaged";

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use tracewing_abi::message::Joining;
+use tracewing_abi::message::snapshot::Question;
 
 use super::Recorder;
 use crate::client::{Fate, Host, Member};
@@ -36,6 +37,7 @@ impl Recorder<'_> {
                 }
                 self.disconnect(number);
             }
+            Fate::Asks(Question::Rotate) => self.rotation_asked_for(number),
             Fate::Asks(question) => {
                 let pid = client.pid();
                 let answer = self.answer(question, pid);

@@ -10,12 +10,14 @@ use tracewing_consumer::outside::UNSEEN;
 use tracewing_profile::Summary as ProfileSummary;
 use tracewing_units::Duration;
 
+use crate::archives::Archives;
 use crate::course::Stop;
 use crate::ended::Ended;
 use crate::flight::absolute;
 use crate::join::Join;
 use crate::kernel::KernelSummary;
 use crate::outcome::Summary;
+use crate::regions::Totals;
 
 /// What the sources amount to.
 struct Sources {
@@ -60,6 +62,7 @@ impl Recorder<'_> {
         self.join.regions.close();
         self.bid_farewell();
         self.connections.clients.clear();
+        self.end_rotations();
         let is_snapshot_written = self.last_snapshot();
         let user = self.end_regions();
         let mut kernel = self.drains.kernel.finish(&mut |line| self.join.note(line));
@@ -96,7 +99,11 @@ impl Recorder<'_> {
             return;
         }
         let Join { rules, classes, regions, .. } = &self.join;
-        let is_whole = user.losses.is_empty() && user.overwritten.is_empty();
+        let before = self.archives.as_ref().map_or(Totals::default(), Archives::so_far);
+        let is_whole = user.losses.is_empty()
+            && user.overwritten.is_empty()
+            && before.lost == 0
+            && !before.is_lost_unknown;
         let has_seen = |id| regions.has_seen(id).filter(|seen| *seen || is_whole);
         let hints = rules.hints(classes, self.options.preload.as_ref(), has_seen);
         hints.into_iter().for_each(|hint| self.join.note(hint));
@@ -116,6 +123,9 @@ impl Recorder<'_> {
         description.profile_streams = profile.streams;
         description.losses.extend(profile.losses);
         description.overwritten = user.overwritten;
+        if self.archives.as_ref().is_some_and(Archives::are_several) {
+            return self.complete_last();
+        }
         if let Some(Err(error)) = output.folder().map(|folder| folder.describe(description))
             && !self.watches.places.are_lost()
         {
@@ -154,6 +164,8 @@ impl Recorder<'_> {
             losses: description.losses.clone(),
             overwritten: description.overwritten.clone(),
             snapshots,
+            archives: description.archives.clone(),
+            on_archive: None,
             attached: description.attached.clone(),
             longest_stop: self.attaching.longest_stop.map(|stop| Duration::from_ns(stop.as_nanos() as u64)),
             notes: description.notes.clone(),

@@ -6,6 +6,7 @@
 //! empty buffer costs one load.
 
 mod accept;
+mod archives;
 mod clients;
 mod control;
 mod describe;
@@ -28,6 +29,7 @@ use tracewing_consumer::survival::BufferFolder;
 
 use self::output::Output;
 use crate::Error;
+use crate::archives::Archives;
 use crate::attacher::Attaching;
 use crate::changes::Changes;
 use crate::child::{Child, Command};
@@ -112,7 +114,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         }
     };
     recorder.run();
-    let summary = recorder.finish(&output);
+    let mut summary = recorder.finish(&output);
     match files {
         Some(folder) if summary.state == State::Complete => folder.discard(),
         Some(folder) => recorder.observer.note(&format!(
@@ -122,6 +124,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         None => {}
     }
     recorder.priority = None;
+    summary.on_archive = recorder.finish_commands();
+    summary.notes.clone_from(&recorder.join.description.notes);
     let exit_status = match recorder.wait_for_child() {
         // A script that reads the trace next must not mistake an incomplete trace for a complete one.
         0 if summary.state == State::CutShort => 1,
@@ -158,6 +162,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) processes: Option<Processes>,
     pub(crate) drains: Drains,
     pub(crate) flight: Option<Flight>,
+    /// `None` in a flight recorder.
+    pub(crate) archives: Option<Archives>,
     pub(crate) join: Join,
     pub(crate) watches: Watches,
     pub(crate) timers: Timers,

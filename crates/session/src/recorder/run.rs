@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tracewing_consumer::pace::LONGEST_INTERVAL;
 
 use super::{Progress, Recorder};
+use crate::archives::Archives;
 use crate::child::Child;
 use crate::course::Stop;
 use crate::poll::Token;
@@ -17,7 +18,9 @@ impl Recorder<'_> {
         self.listen();
         while self.continues() {
             let regions = self.join.regions.remaining().unwrap_or(LONGEST_INTERVAL);
-            self.wait(self.timers.remaining().min(regions));
+            let archives = self.archives.as_ref().and_then(|archives| archives.remaining(Instant::now()));
+            let soonest = self.timers.remaining().min(regions).min(archives.unwrap_or(LONGEST_INTERVAL));
+            self.wait(soonest);
             if let Err(error) = self.join.regions.poll() {
                 self.cannot_write(&error);
             }
@@ -26,6 +29,7 @@ impl Recorder<'_> {
             if self.timers.remaining().is_zero() {
                 self.look();
             }
+            self.look_at_archives();
             self.show_notes();
         }
     }
@@ -52,7 +56,7 @@ impl Recorder<'_> {
             && self.options.duration.is_none_or(|duration| self.timers.started.elapsed() < duration)
     }
 
-    fn wait(&mut self, timeout: Duration) {
+    pub(super) fn wait(&mut self, timeout: Duration) {
         let answer_due = self.changes.deadline().map(|due| due.saturating_duration_since(Instant::now()));
         let timeout = answer_due.map_or(timeout, |due| due.min(timeout));
         for token in self.poll.wait(timeout) {
@@ -104,7 +108,9 @@ impl Recorder<'_> {
     }
 
     fn show_progress(&mut self) {
-        let Totals { events, lost, is_lost_unknown, bytes } = self.drains.totals(self.join.regions.totals());
+        let here = self.drains.totals(self.join.regions.totals());
+        let before = self.archives.as_ref().map_or(Totals::default(), Archives::so_far);
+        let Totals { events, lost, is_lost_unknown, bytes } = here.and(before);
         self.observer.progress(&Progress {
             elapsed: self.timers.started.elapsed(),
             events,

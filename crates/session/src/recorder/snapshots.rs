@@ -42,6 +42,8 @@ impl Recorder<'_> {
                 }
                 .encode(&mut message)
             }
+            // Answered once the archive is complete.
+            Question::Rotate => Ok(0),
             Question::Snapshot(asker) => {
                 let taken = match &mut self.flight {
                     None => Err(Taken::NotFlightRecorder),

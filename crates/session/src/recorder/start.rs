@@ -23,7 +23,9 @@ use tracewing_consumer::survival::{BufferFolder, CLASSES};
 use tracewing_consumer::trace::UserTrace;
 use tracewing_ctf::model::ClockClass;
 use tracewing_rules::Majors;
+use tracewing_units::Cycles;
 
+use crate::archives::Archives;
 use crate::attacher::Attaching;
 use crate::changes::Changes;
 use crate::child::{Child, Inheritance};
@@ -36,6 +38,7 @@ use crate::join::Join;
 use crate::kernel::Kernel;
 use crate::left_out::LeftOut;
 use crate::maker::Maker;
+use crate::on_archive::OnArchive;
 use crate::options::{Options, Sharing};
 use crate::places::Places;
 use crate::poll::{Poll, Token};
@@ -71,13 +74,11 @@ impl<'a> Recorder<'a> {
 
         // The child waits until all that should see it has begun.
         let mut child = child(options, subject, &listener, (&signals, open_files), &mut join)?;
+        let archives = archives(options, output, begin.cycles)?;
         let priority = Priority::raise();
         let scope = scope(options, subject, child.as_ref());
         let (drains, flight) = drains(options, output, &scope, (&clock, class), &mut join)?;
-        let processes = match subject {
-            Subject::Processes { found, children } => Some(Processes::new(found, *children)?),
-            Subject::Command(_) | Subject::Machine => None,
-        };
+        let processes = processes(subject)?;
         let poll = watch(&signals, child.as_ref(), processes.as_ref())?;
         let timers = Timers::new(join.clock.now(), options.flush);
         let name = || options.command.first().cloned().unwrap_or_default();
@@ -100,6 +101,7 @@ impl<'a> Recorder<'a> {
             processes,
             drains,
             flight,
+            archives,
             join,
             watches: Watches { places, filters_due: Instant::now(), left_out, obstacles: 0 },
             timers,
@@ -110,6 +112,23 @@ impl<'a> Recorder<'a> {
             recorder.attached_at_begin(found);
         }
         Ok(recorder)
+    }
+}
+
+/// The archives of a recording that is not a flight recorder's, and the thread that runs the command for
+/// them.
+fn archives(options: &Options, output: &Output, begin: Cycles) -> Result<Option<Archives>, Error> {
+    let Some(root) = output.folder() else { return Ok(None) };
+    let command = options.rotate.command.clone().map(OnArchive::new).transpose();
+    let command = command.map_err(Error::system("clone"))?;
+    Ok(Some(Archives::new(root.clone(), options.rotate.clone(), command, begin)))
+}
+
+/// The processes that run already, if such are recorded.
+fn processes(subject: &Subject) -> Result<Option<Processes>, Error> {
+    match subject {
+        Subject::Processes { found, children } => Ok(Some(Processes::new(found, *children)?)),
+        Subject::Command(_) | Subject::Machine => Ok(None),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Looks at regions when they are due: writes what they hold, and retires those without writers.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use tracewing_consumer::archive::Archive;
 use tracewing_consumer::drain::Drain;
-use tracewing_units::Pid;
+use tracewing_consumer::trace::{NextTrace, UserTrace};
+use tracewing_units::{Cycles, Pid, Tid};
 
 use super::{Key, Living, MANY, Origin, Regions};
 use crate::ended::Ended;
@@ -105,6 +108,48 @@ impl Regions {
             self.keep_found(peer, key);
         }
         Ok(written)
+    }
+
+    /// Closes the files of the trace with what the regions hold by now; from now on, events go to the next
+    /// one. What the disk has no room for yet, or what waits for the description of its class, goes there,
+    /// too.
+    ///
+    /// # Errors
+    /// The trace cannot be written any more; then it is not closed.
+    pub(crate) fn rotate(&mut self, next: NextTrace) -> Result<Archive, tracewing_consumer::Error> {
+        let keys: Vec<Key> = self.living.keys().copied().collect();
+        for key in keys {
+            let (Some(trace), Some(living)) = (&mut self.trace, self.living.get_mut(&key)) else { continue };
+            living.drain.end_part(trace, &self.clock)?;
+            let peer = living.peer;
+            self.keep_found(peer, key);
+        }
+        let Some(trace) = &mut self.trace else { return Ok(Archive::default()) };
+        let mut archive = trace.rotate(next);
+        self.living.values_mut().for_each(|living| living.drain.rotate(&mut archive));
+        let Ended { losses, overwritten, .. } = &mut self.ended;
+        archive.add_ranges(mem::take(losses), mem::take(overwritten));
+        Ok(archive)
+    }
+
+    /// Writes the recorder's own events about the state at the begin of an archive: as
+    /// [`UserTrace::write_state`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn write_state(
+        &mut self,
+        name: &str,
+        id: u16,
+        at: Cycles,
+        events: impl Iterator<Item = (Tid, Vec<u8>)>,
+    ) -> Result<(), tracewing_consumer::Error> {
+        self.trace.as_mut().map_or(Ok(()), |trace| trace.write_state(name, id, at, events))
+    }
+
+    /// Bytes that were given to the streams of the current archive.
+    pub(crate) fn given(&self) -> u64 {
+        self.trace.as_ref().map_or(0, UserTrace::given)
     }
 
     fn look(&mut self, living: &mut Living, is_over: bool) -> Result<(), tracewing_consumer::Error> {

@@ -124,6 +124,18 @@ pub(crate) struct Totals {
     pub bytes: u64,
 }
 
+impl Totals {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            events: self.events + other.events,
+            lost: self.lost.saturating_add(other.lost),
+            is_lost_unknown: self.is_lost_unknown | other.is_lost_unknown,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
 impl Regions {
     /// None yet, in a process that may open `files` files. They are drained into `trace`, or without one kept
     /// for snapshots.

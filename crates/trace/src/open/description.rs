@@ -105,7 +105,7 @@ pub(crate) fn streams(described: &Value, trace: &str) -> BTreeMap<String, Listed
     let stream = |stream: &Value| {
         let number = |pointer: &str| stream.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
         let listed = Listed {
-            events: number("/events"),
+            events: number("/events").saturating_add(number("/state_events")),
             bytes: number("/bytes"),
             lost: number("/lost_events"),
             is_lost_unknown: stream["is_lost_unknown"] == true,

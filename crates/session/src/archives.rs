@@ -1,0 +1,380 @@
+//! The archives of a rotated recording: complete traces, one after the other, below its folder.
+//!
+//! A recording begins in its own folder. Its first rotation moves what is there to `archives/BEGIN-1`; each
+//! later archive is written in its place from its begin. So no path of a completed archive changes, and a
+//! recorder that is killed leaves each trace in a folder whose description says that it is incomplete.
+//!
+//! A rotation closes the files of the present archive at once ([`Archive`]); the archive is complete when the
+//! queue to the disk has passed them. The recorder does not wait for that: it looks at each turn of its loop.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tracewing_consumer::archive::Archive;
+use tracewing_consumer::description::{ArchiveTotals, Description};
+use tracewing_consumer::folder::Folder;
+use tracewing_consumer::summary::StreamSummary;
+use tracewing_files::Dir;
+use tracewing_units::{Cycles, Pid, Timestamp};
+
+use crate::client::Client;
+use crate::ended::Ended;
+use crate::kernel::KernelSummary;
+use crate::limits::Budget;
+use crate::on_archive::OnArchive;
+use crate::options::Rotate;
+use crate::regions::Totals;
+
+/// The folder of all archives, in that of the recording.
+pub(crate) const FOLDER: &str = "archives";
+/// Rotations that may be requested in a row, and per second after that: a program may request them in a loop.
+const ASKED: (u32, f64) = (32, 0.5);
+/// Requests that wait for the same rotation.
+const MOST_ASKERS: usize = 64;
+/// Completed archives that are listed one by one; the first ones go.
+const MOST_LISTED: usize = 10_000;
+
+/// Why a recording is rotated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The process with this id has asked.
+    Asked(Pid),
+    /// `--rotate-size`.
+    Size,
+    /// `--rotate-every`.
+    Period,
+    /// The end of the recording.
+    End,
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Asked(pid) => write!(f, "asked for by process {pid}"),
+            Self::Size => f.write_str("--rotate-size"),
+            Self::Period => f.write_str("--rotate-every"),
+            Self::End => f.write_str("end of the recording"),
+        }
+    }
+}
+
+/// Why a recording is not rotated.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotRotated {
+    #[error("this is a flight recorder, whose snapshots are its archives: use `tracewing snapshot`")]
+    FlightRecorder,
+    #[error("a recording with --profile cannot be rotated")]
+    Profile,
+    #[error("too many were asked for in too short a time")]
+    TooMany,
+    #[error("the recording is ending")]
+    Ending,
+    /// The kernel gives no random bytes for the trace's UUID.
+    #[error("{0}")]
+    Uuid(io::Error),
+    #[error(transparent)]
+    User(#[from] tracewing_consumer::Error),
+    #[error(transparent)]
+    Kernel(#[from] tracewing_kernel::Error),
+}
+
+/// The archive that is being written.
+#[derive(Clone)]
+pub(crate) struct Current {
+    pub folder: Folder,
+    /// Its name in the folder of all; `None` before the first rotation, in the recording's own folder.
+    pub name: Option<String>,
+    /// Counted from 1.
+    pub number: u64,
+    pub begin: Cycles,
+    pub begun: Instant,
+    /// The recording's numbers of notes, changes and programs when it began.
+    pub before: [usize; 3],
+    /// Programs that had joined before, and lived.
+    pub alive: Vec<Pid>,
+    /// Event rules and major classes when it began.
+    pub rules: (Vec<String>, Option<String>),
+}
+
+/// An archive that is closed, and of which packets may still be in the queue to the disk.
+pub(crate) struct Closing {
+    pub folder: Folder,
+    pub name: String,
+    pub archive: Archive,
+    pub kernel: KernelSummary,
+    pub description: Description,
+    pub totals: ArchiveTotals,
+    /// What was written of it when it was closed.
+    pub so_far: Totals,
+    pub askers: Vec<Client>,
+}
+
+/// A complete archive on the disk.
+struct Kept {
+    number: u64,
+    name: String,
+    bytes: u64,
+}
+
+/// A thread that removes folders, each by its parent and its name.
+struct Remover {
+    names: Sender<(Dir, String)>,
+    thread: JoinHandle<()>,
+}
+
+/// What all complete archives amount to.
+#[derive(Default)]
+pub(crate) struct Whole {
+    pub totals: Totals,
+    streams: [BTreeMap<String, StreamSummary>; 2],
+    /// Losses and what was overwritten.
+    pub ranges: Ended,
+}
+
+impl Whole {
+    fn add(&mut self, archive: &Description) {
+        for (all, streams) in self.streams.iter_mut().zip([&archive.user_streams, &archive.kernel_streams]) {
+            for stream in streams {
+                match all.get_mut(&stream.name) {
+                    Some(known) => known.add(stream),
+                    None => drop(all.insert(stream.name.clone(), stream.clone())),
+                }
+            }
+        }
+        archive.losses.iter().for_each(|range| self.ranges.lose(range.clone()));
+        archive.overwritten.iter().for_each(|range| self.ranges.overwrite(range.clone()));
+    }
+
+    /// The streams of programs, and those of the kernel.
+    pub(crate) fn streams(&self) -> [Vec<StreamSummary>; 2] {
+        self.streams.each_ref().map(|streams| streams.values().cloned().collect())
+    }
+}
+
+/// The archives of a recording.
+pub(crate) struct Archives {
+    pub root: Folder,
+    /// The folder of all, once there is one.
+    pub parent: Option<Dir>,
+    pub options: Rotate,
+    pub current: Current,
+    pub closing: Option<Closing>,
+    /// Connections that wait for the next rotation.
+    pub asked: Vec<Client>,
+    budget: Budget,
+    /// The command for each archive, if there is one.
+    pub on_archive: Option<OnArchive>,
+    /// Complete archives that are on the disk, the oldest first.
+    kept: VecDeque<Kept>,
+    /// Removes folders without holding up the recorder; once it was needed.
+    remover: Option<Remover>,
+    /// No rotation by itself before this time, since one has failed.
+    pub not_before: Option<Instant>,
+    /// Those that are complete.
+    pub complete: Vec<ArchiveTotals>,
+    /// What they amount to, streams by name.
+    pub whole: Whole,
+}
+
+impl Archives {
+    /// None yet: the recording is written to its own folder.
+    pub(crate) fn new(root: Folder, options: Rotate, on_archive: Option<OnArchive>, begin: Cycles) -> Self {
+        let folder = root.clone();
+        let now = Instant::now();
+        Self {
+            root,
+            parent: None,
+            options,
+            current: Current {
+                folder,
+                name: None,
+                number: 1,
+                begin,
+                begun: now,
+                before: [0; 3],
+                alive: Vec::new(),
+                rules: Default::default(),
+            },
+            closing: None,
+            asked: Vec::new(),
+            budget: Budget::new(ASKED.0, ASKED.1, now),
+            on_archive,
+            kept: VecDeque::new(),
+            remover: None,
+            not_before: None,
+            complete: Vec::new(),
+            whole: Whole::default(),
+        }
+    }
+
+    /// Whether there is an archive besides the first one, or will be.
+    pub(crate) fn are_several(&self) -> bool {
+        self.current.number > 1
+    }
+
+    /// A process waits for a rotation.
+    ///
+    /// # Errors
+    /// There are too many such requests.
+    pub(crate) fn ask(&mut self, client: Client) -> Result<(), (Client, NotRotated)> {
+        if self.asked.len() >= MOST_ASKERS || !self.budget.take(Instant::now()) {
+            return Err((client, NotRotated::TooMany));
+        }
+        self.asked.push(client);
+        Ok(())
+    }
+
+    /// Why there is to be a rotation now, of an archive with so many bytes.
+    pub(crate) fn due(&self, now: Instant, bytes: u64) -> Option<Reason> {
+        if self.closing.is_some() {
+            return None;
+        }
+        let Rotate { size, every, .. } = &self.options;
+        let may = self.not_before.is_none_or(|time| now >= time);
+        match self.asked.first() {
+            Some(client) => Some(Reason::Asked(client.pid())),
+            None if may && size.is_some_and(|size| bytes >= size) => Some(Reason::Size),
+            None if may && every.is_some_and(|every| now.duration_since(self.current.begun) >= every) => {
+                Some(Reason::Period)
+            }
+            None => None,
+        }
+    }
+
+    /// Time until a rotation is due by itself, or until the next look whether an archive is complete.
+    pub(crate) fn remaining(&self, now: Instant) -> Option<Duration> {
+        const LOOK: Duration = Duration::from_millis(2);
+        if self.closing.is_some() {
+            return Some(LOOK);
+        }
+        let every = self.options.every?;
+        let wait = every.saturating_sub(now.duration_since(self.current.begun));
+        Some(wait.max(self.not_before.map_or(Duration::ZERO, |time| time.saturating_duration_since(now))))
+    }
+
+    /// What was recorded before the present archive.
+    pub(crate) fn so_far(&self) -> Totals {
+        let closing = self.closing.as_ref().map_or(Totals::default(), |closing| closing.so_far);
+        self.whole.totals.and(closing)
+    }
+
+    /// The path of an archive.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        crate::flight::absolute(&self.root.path().join(FOLDER).join(name))
+    }
+
+    /// Adds an archive that is complete to the whole.
+    pub(crate) fn add(&mut self, description: &Description, totals: ArchiveTotals) {
+        let sum = &mut self.whole.totals;
+        sum.events += totals.events;
+        sum.lost = sum.lost.saturating_add(totals.lost);
+        sum.is_lost_unknown |= totals.is_lost_unknown;
+        sum.bytes += totals.bytes;
+        self.whole.add(description);
+        let name = totals.folder.trim_start_matches(FOLDER).trim_start_matches('/').to_owned();
+        let path = self.path(&name);
+        self.on_archive.iter_mut().for_each(|command| command.push(totals.number, path.clone()));
+        self.kept.push_back(Kept { number: totals.number, name, bytes: totals.bytes });
+        if self.complete.len() >= MOST_LISTED {
+            self.complete.remove(0);
+        }
+        self.complete.push(totals);
+    }
+
+    /// Removes the oldest complete archives, except for that on which the command works, until all have at
+    /// most the bytes that they may have, of which the present one has `bytes`. Says whether one was removed.
+    /// One that the user has moved or removed counts no more.
+    ///
+    /// # Errors
+    /// One cannot be removed; it is kept, and counts no more.
+    pub(crate) fn make_room(&mut self, bytes: u64) -> io::Result<bool> {
+        let (Some(most), Some(parent)) = (self.options.total, self.parent.clone()) else { return Ok(false) };
+        let mut has_removed = false;
+        loop {
+            let all = self.kept.iter().map(|kept| kept.bytes).sum::<u64>().saturating_add(bytes);
+            let busy = self.on_archive.as_ref().and_then(|command| Some(command.working_on()?.0));
+            let oldest = self.kept.iter().position(|kept| Some(kept.number) != busy);
+            let Some(Kept { number, name, .. }) =
+                oldest.filter(|_| all > most).and_then(|at| self.kept.remove(at))
+            else {
+                return Ok(has_removed);
+            };
+            // Hidden, it is no trace any more; so readers find all of it, or nothing.
+            let hidden = format!(".{name}.removed");
+            match parent.rename(&name, OsStr::new(&hidden)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                renamed => renamed?,
+            }
+            has_removed = true;
+            self.on_archive.iter_mut().for_each(|command| command.skip(number));
+            self.complete.iter_mut().filter(|it| it.number == number).for_each(|it| it.is_removed = true);
+            self.remove(&parent, hidden);
+        }
+    }
+
+    fn remove(&mut self, parent: &Dir, name: String) {
+        if self.remover.is_none() {
+            let (sender, names) = channel::<(Dir, String)>();
+            let work = move || {
+                // What cannot be removed stays there, hidden.
+                names.into_iter().for_each(|(parent, name)| drop(parent.remove_all(&name)));
+            };
+            let thread = Builder::new().name("tracewing-remove".to_owned()).spawn(work);
+            self.remover = thread.ok().map(|thread| Remover { names: sender, thread });
+        }
+        match &self.remover {
+            Some(remover) => drop(remover.names.send((parent.clone(), name))),
+            None => drop(parent.remove_all(&name)),
+        }
+    }
+
+    /// Waits until all that was removed is gone.
+    pub(crate) fn finish_removing(&mut self) {
+        if let Some(Remover { names, thread }) = self.remover.take() {
+            drop(names);
+            // A panic of the thread has been printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The name of an archive that began at this time: `YYYYMMDDTHHMMSSZ-NUMBER`, in UTC.
+pub(crate) fn name(begin: Timestamp, number: u64) -> String {
+    let seconds = begin.as_ns().div_euclid(1_000_000_000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days since 1 March of the year 0, in eras of 400 years, each with the same calendar.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_dates() {
+        for (seconds, expected) in [
+            (0, "19700101T000000Z-1"),
+            (951_782_399, "20000228T235959Z-1"),
+            (951_782_400, "20000229T000000Z-1"),
+            (951_868_800, "20000301T000000Z-1"),
+            (1_795_819_620, "20261127T224700Z-1"),
+            (4_107_542_400, "21000301T000000Z-1"),
+        ] {
+            assert_eq!(name(Timestamp::from_ns(seconds * 1_000_000_000), 1), expected);
+        }
+    }
+}
