@@ -156,6 +156,39 @@ fn rotations_at_the_same_time_are_all_answered() {
     rotated.end();
 }
 
+/// A listing that follows the recording has each event once, though the first archive is moved under it.
+#[test]
+fn a_recording_is_followed_from_archive_to_archive() {
+    let mut rotated = Rotated::start(&["--flush", "1"]);
+    rotated.numbers("emit 10");
+    wait_for("nothing is written", || complete_events(&rotated.trace()) > 0);
+    let mut follow = harness::tracewing();
+    follow.args(["list", "--follow"]).arg(rotated.trace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut follow = follow.spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let mut listed = 0;
+    for _ in 0..3 {
+        let emitted = rotated.numbers("emit 10");
+        // Each round is listed before its archive is complete.
+        while listed < emitted.iter().sum::<u64>() {
+            listed += u64::from(lines.next().unwrap().unwrap().contains("pilot:count"));
+        }
+        rotated.rotate();
+    }
+    let emitted = rotated.numbers("emit 10");
+    let _recording = rotated.end();
+    listed += lines.filter(|line| line.as_ref().unwrap().contains("pilot:count")).count() as u64;
+    let ended = follow.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{}", ended.notes());
+    assert_eq!(listed, emitted.iter().sum::<u64>(), "{}", ended.notes());
+}
+
+/// How many events are in the files of a recording that was not rotated, as far as they can be read.
+fn complete_events(trace: &Path) -> usize {
+    let output = harness::of(trace, &["list"]).ran();
+    output.text().lines().filter(|line| line.contains("pilot:count")).count()
+}
+
 /// How many archives the recording lists by now, if it has begun.
 pub fn complete(trace: &Path) -> usize {
     let begun = trace.join("tracewing.json").exists();

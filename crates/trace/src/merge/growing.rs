@@ -14,6 +14,7 @@ use crate::stream::packet::has_size;
 use crate::time::range::TimeRange;
 use crate::{Error, UsageFault};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use tracewing_units::Timestamp;
@@ -92,13 +93,16 @@ impl Growing {
     /// # Errors
     /// It has ended and cannot be opened.
     pub fn look(&mut self) -> Result<bool, Error> {
-        self.is_over = is_over(&self.recording);
+        self.is_over = is_over(&self.recording, &self.inputs);
         let (present, now) = (files(&self.inputs)?, Instant::now());
         self.found |= self.tails.look(now);
         let mut is_other = false;
         if present != self.files || self.tails.has_unknown() {
             match Recording::open(&self.inputs) {
                 Ok(newer) => {
+                    self.stops
+                        .iter_mut()
+                        .for_each(|stop| stop.follow(|path| moved(path, &self.files, &present)));
                     (self.recording, self.files) = (newer, present);
                     must_have_sizes(&self.recording)?;
                     self.tails.open(&self.recording);
@@ -157,8 +161,17 @@ fn must_have_sizes(recording: &Recording) -> Result<(), Error> {
     Ok(())
 }
 
-/// Changes when a recording must be opened again: its stream files, and size and time of its metadata.
-type Files = Vec<(PathBuf, Option<(u64, SystemTime)>)>;
+/// Changes when a recording must be opened again: its stream files with device and inode, and size and time
+/// of its metadata.
+type Files = Vec<(PathBuf, (u64, u64), Option<(u64, SystemTime)>)>;
+
+/// The new path of a file that was moved: the first rotation of a recording moves its files.
+fn moved(path: &Path, before: &Files, present: &Files) -> Option<PathBuf> {
+    let (_, inode, _) = before.iter().find(|(file, ..)| file == path)?;
+    let is_there = present.iter().any(|(file, ..)| file == path);
+    let (now, ..) = present.iter().find(|(_, other, _)| other == inode).filter(|_| !is_there)?;
+    Some(now.clone())
+}
 
 fn files(inputs: &[PathBuf]) -> Result<Files, Error> {
     let mut files = Vec::new();
@@ -170,7 +183,7 @@ fn files(inputs: &[PathBuf]) -> Result<Files, Error> {
                 let version =
                     is_metadata.then(|| (meta.len(), meta.modified().unwrap_or(SystemTime::UNIX_EPOCH)));
                 if meta.len() > 0 {
-                    files.push((entry.path(), version));
+                    files.push((entry.path(), (meta.dev(), meta.ino()), version));
                 }
             }
         }
@@ -179,8 +192,10 @@ fn files(inputs: &[PathBuf]) -> Result<Files, Error> {
     Ok(files)
 }
 
-/// Whether all traces are tracewing's own, and complete or left by a recorder that was killed.
-fn is_over(recording: &Recording) -> bool {
+/// Whether all traces are tracewing's own, and complete or left by a recorder that was killed. While a
+/// rotated recording is made, another archive follows those that are complete.
+fn is_over(recording: &Recording, inputs: &[PathBuf]) -> bool {
     let has_ended = |folder: &PathBuf| folder.parent().is_some_and(description::is_over);
-    recording.traces().iter().flat_map(Trace::folders).all(has_ended)
+    let is_made = |input: &PathBuf| description::read(input).is_some() && !description::is_over(input);
+    recording.traces().iter().flat_map(Trace::folders).all(has_ended) && !inputs.iter().any(is_made)
 }

@@ -68,6 +68,17 @@ impl Mark {
     }
 }
 
+impl Stop {
+    /// Continues with files that were moved, for which `moved` has the new path.
+    pub(crate) fn follow(&mut self, moved: impl Fn(&Path) -> Option<PathBuf>) {
+        for place in &mut self.files {
+            if let Some(path) = moved(&place.path) {
+                place.path = path;
+            }
+        }
+    }
+}
+
 impl FilePlace {
     fn of(file: &PacketFile) -> Self {
         let (offset, index) = file.place();
