@@ -7,12 +7,12 @@ mod recorded;
 
 use harness::{Printed, RunExt};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
-use tracewing_testing::signal;
+use std::time::Duration;
+use tracewing_testing::{signal, wait_until};
 
 use recorded::{UNREADY, counts, ended, list, program, record, recorder};
 
@@ -24,14 +24,6 @@ fn tasks() -> String {
 fn child_of(process: u32) -> u32 {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
     children.split_ascii_whitespace().next().unwrap().parse().unwrap()
-}
-
-fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !condition() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
-        sleep(Duration::from_millis(5));
-    }
 }
 
 /// A recorder whose program emits until a file is there. The program's output goes to a file.
@@ -47,7 +39,7 @@ impl Endless {
         let script = format!("trap '' TERM; exec {} endless stop > out", tasks());
         let recorder = recorder(folder.path(), options).args(["sh", "-c", &script]).spawn().unwrap();
         let this = Self { program: 0, recorder, folder };
-        wait_for("the program did not start", || this.out().starts_with("ready"));
+        wait_until("the program did not start", || this.out().starts_with("ready"));
         Self { program: child_of(this.recorder.id()), ..this }
     }
 
@@ -58,7 +50,7 @@ impl Endless {
     /// Lets the program end by itself, which it must do well.
     fn stop_program(&self) {
         fs::write(self.folder.path().join("stop"), "").unwrap();
-        wait_for("the program does not end", || self.out().contains("1 "));
+        wait_until("the program does not end", || self.out().contains("1 "));
     }
 
     fn end(self) -> recorded::Recording {
@@ -127,7 +119,7 @@ fn a_recorder_killed_leaves_the_program_alone_and_a_readable_trace() {
             let sizes = files.filter(|file| file.path().is_file() && file.file_name() != "metadata");
             sizes.map(|file| file.metadata().unwrap().len()).sum::<u64>() > 20_000
         };
-        wait_for("nothing is written", has_packets);
+        wait_until("nothing is written", has_packets);
         signal(endless.recorder.id(), libc::SIGKILL);
         endless.recorder.wait().unwrap();
         // Continues to emit into buffers that no recorder reads.
@@ -225,33 +217,48 @@ struct Probe {
 }
 
 impl Probe {
-    fn new(program: &str, offset: u64) -> Option<Self> {
+    fn new(program: &str, offset: u64) -> io::Result<Self> {
         let tracefs = PathBuf::from("/sys/kernel/tracing");
         let name = format!("twtest{}/at_{offset:x}", std::process::id());
         let instance = tracefs.join(format!("instances/twtest-{}-{offset:x}", std::process::id()));
         change_probes(&tracefs, &format!("p:{name} {program}:{offset:#x}\n"))?;
         let this = Self { tracefs, instance, name };
-        fs::create_dir(&this.instance).ok()?;
-        this.enable("1").then_some(this)
+        fs::create_dir(&this.instance)?;
+        this.enable("1")?;
+        Ok(this)
     }
 
-    fn enable(&self, value: &str) -> bool {
-        fs::write(self.instance.join("events").join(&self.name).join("enable"), value).is_ok()
+    fn enable(&self, value: &str) -> io::Result<()> {
+        fs::write(self.instance.join("events").join(&self.name).join("enable"), value)
     }
 }
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        self.enable("0");
-        let _ = fs::remove_dir(&self.instance);
-        change_probes(&self.tracefs, &format!("-:{}\n", self.name));
+        let _ = self.enable("0");
+        let remove = || {
+            fs::remove_dir(&self.instance).or_else(not_there)?;
+            change_probes(&self.tracefs, &format!("-:{}\n", self.name)).or_else(not_there)
+        };
+        // The kernel refuses to remove what it still uses.
+        for _ in 0..1000 {
+            match remove() {
+                Ok(()) => break,
+                Err(error) => eprintln!("{}: {error}", self.name),
+            }
+            sleep(Duration::from_millis(5));
+        }
     }
 }
 
+fn not_there(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
 /// The kernel takes a command per call.
-fn change_probes(tracefs: &Path, command: &str) -> Option<()> {
-    let mut events = fs::OpenOptions::new().append(true).open(tracefs.join("uprobe_events")).ok()?;
-    events.write_all(command.as_bytes()).ok()
+fn change_probes(tracefs: &Path, command: &str) -> io::Result<()> {
+    let mut events = fs::OpenOptions::new().append(true).open(tracefs.join("uprobe_events"))?;
+    events.write_all(command.as_bytes())
 }
 
 /// File offsets of a program's instructions in a stretch of its code.
@@ -318,7 +325,11 @@ fn probes_in_the_middle_of_an_event_take_no_event_back() {
         let code = sequences.iter().min_by_key(|code| code.len()).unwrap();
         // Without the last four: address of the descriptor, comparison, jump, store.
         let (offset, _) = code[..code.len() - 4].iter().rfind(|code| is("mov")(code)).unwrap();
-        let probe = Probe::new(&tasks, *offset).expect("a probe on an instruction");
+        let mut probe = None;
+        wait_until("a probe on an instruction", || {
+            probe = Probe::new(&tasks, *offset).inspect_err(|error| eprintln!("{error}")).ok();
+            probe.is_some()
+        });
         sleep(Duration::from_millis(500));
         drop(recorder.stdin.take());
         let mut stdout = String::new();
