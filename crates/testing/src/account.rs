@@ -28,9 +28,10 @@ pub fn hidden() -> Duration {
 
 /// How much longer a thread runs by the kernel's account than by the switches to and from it, if it got a
 /// CPU so often: the kernel charges it from when it began to look for the next thread, and stamps the switch
-/// later, by 1 to 9 us on average on a busy machine (by its own `sched_stat_runtime`).
+/// later, by 1 to 11 us on average on a busy machine (by its own `sched_stat_runtime`). Three times as much
+/// is allowed: a host that takes the CPU in between adds to it.
 pub fn charged_before(switches: u64) -> Duration {
-    Duration::from_nanos(switches.saturating_mul(10_000))
+    Duration::from_nanos(switches.saturating_mul(30_000))
 }
 
 /// Time for which the machine's host has run others on this machine's CPUs. Zero if the kernel does not know.
