@@ -119,7 +119,10 @@ fn difference(ours: &[u8], theirs: &[u8]) -> Option<String> {
         number += 1;
         match (our_lines.next(), their_lines.next()) {
             (None, None) => return None,
-            (Some(ours), Some(theirs)) if ours == theirs || same_but_for_empty_strings(ours, theirs) => {}
+            (Some(ours), Some(theirs))
+                if ours == theirs
+                    || same_but_for_empty_strings(ours, theirs)
+                    || same_but_for_a_counter_that_goes_back(ours, theirs) => {}
             (ours, theirs) => {
                 let show = |line: Option<&[u8]>| match line {
                     Some(line) => String::from_utf8_lossy(line).into_owned(),
@@ -146,6 +149,17 @@ fn same_but_for_empty_strings(ours: &[u8], theirs: &[u8]) -> bool {
             [] => return false,
         }
     }
+}
+
+/// Whether both say that a counter of discarded events is lower than before, as LTTng's is now and then. Ours
+/// does not know a number; theirs is below zero, without a sign.
+fn same_but_for_a_counter_that_goes_back(ours: &[u8], theirs: &[u8]) -> bool {
+    let Some(ours) = ours.strip_prefix(b"WARNING: Tracer may have discarded") else { return false };
+    let Some(theirs) = theirs.strip_prefix(b"WARNING: Tracer discarded ") else { return false };
+    let digits = theirs.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (count, rest) = theirs.split_at(digits);
+    let count = str::from_utf8(count).ok().and_then(|count| count.parse::<u64>().ok());
+    rest == ours && count.is_some_and(|count| i64::try_from(count).is_err())
 }
 
 fn listing(options: &[&str]) -> Result<Listing, Error> {
@@ -175,7 +189,7 @@ fn listing(options: &[&str]) -> Result<Listing, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::same_but_for_empty_strings;
+    use super::*;
 
     #[test]
     fn only_empty_strings_may_differ() {
@@ -184,5 +198,15 @@ mod tests {
         assert!(!same_but_for_empty_strings(ours, br#"{ a = "old", b = "y", c = "" }"#));
         assert!(!same_but_for_empty_strings(ours, br#"{ a = "old", b = "x", c = "" }, more"#));
         assert!(!same_but_for_empty_strings(br#"{ a = "x" }"#, br#"{ a = "" }"#));
+    }
+    #[test]
+    fn a_number_below_zero_is_unknown() {
+        let ours = b"WARNING: Tracer may have discarded events between [1] and [2]";
+        let theirs = |count| format!("WARNING: Tracer discarded {count} events between [1] and [2]");
+        let is_same = |count| same_but_for_a_counter_that_goes_back(ours, theirs(count).as_bytes());
+        assert!(is_same(u64::MAX - 2841));
+        assert!(!is_same(1) && !is_same(i64::MAX as u64));
+        let other = theirs(u64::MAX).replace("[2]", "[3]");
+        assert!(!same_but_for_a_counter_that_goes_back(ours, other.as_bytes()));
     }
 }
