@@ -19,11 +19,20 @@ pub const SUB_BUFFER: u64 = 16 << 10;
 pub const SMALL: [&str; 4] = ["--sub-buffers", "4", "--sub-buffer-size", "16K"];
 
 /// A flight recorder of the program `pilot`.
-pub struct Flight {
-    pub folder: tempfile::TempDir,
-    pub recorder: Child,
-    pub orders: Option<ChildStdin>,
-    pub answers: BufReader<ChildStdout>,
+pub struct Flight(pub Pilot);
+
+impl Deref for Flight {
+    type Target = Pilot;
+
+    fn deref(&self) -> &Pilot {
+        &self.0
+    }
+}
+
+impl DerefMut for Flight {
+    fn deref_mut(&mut self) -> &mut Pilot {
+        &mut self.0
+    }
 }
 
 impl Flight {
@@ -34,22 +43,7 @@ impl Flight {
     pub fn start_in(kind: &[&str], options: &[&str], env: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = recorder(folder.path(), &[kind, options].concat());
-        let program = program("pilot");
-        let mut recorder = command.arg("env").args(env).arg(program).stdin(Stdio::piped()).spawn().unwrap();
-        let (orders, answers) = (recorder.stdin.take(), recorder.stdout.take().unwrap());
-        Self { folder, recorder, orders, answers: BufReader::new(answers) }
-    }
-
-    pub fn order(&mut self, order: &str) -> String {
-        writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).unwrap();
-        answer.trim_end().to_owned()
-    }
-
-    /// The numbers that every thread has emitted.
-    pub fn numbers(&mut self, order: &str) -> Vec<u64> {
-        self.order(order).split(' ').map(|number| number.parse().unwrap()).collect()
+        Self(Pilot::start(folder, command.arg("env").args(env).arg(program("pilot"))))
     }
 
     pub fn path(&self, snapshot: u64) -> PathBuf {
@@ -74,11 +68,11 @@ impl Flight {
     }
 
     pub fn ended(self) -> Ended {
-        let Output { status, stderr, .. } = self.recorder.wait_with_output().unwrap();
+        let Output { status, stderr, .. } = self.0.recorder.wait_with_output().unwrap();
         let stderr = String::from_utf8(stderr).unwrap();
         let summary = stderr.lines().next_back().and_then(|line| serde_json::from_str(line).ok());
         Ended {
-            folder: self.folder,
+            folder: self.0.folder,
             exit_status: status.code().unwrap(),
             summary: summary.unwrap_or_else(|| panic!("no summary: {stderr}")),
         }

@@ -4,6 +4,8 @@
 mod flight;
 #[path = "../harness/mod.rs"]
 mod harness;
+#[path = "../recorded/pilot.rs"]
+mod pilot;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod recorder;
@@ -11,12 +13,12 @@ mod recorder;
 use flight::*;
 use harness::{Json, Printed, RunExt, traceable};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::ops::RangeInclusive;
+use std::ops::{Deref, DerefMut, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use pilot::Pilot;
 use recorded::{Event, list, program, recorder};
 use serde_json::Value;
 
@@ -187,10 +189,8 @@ fn kernel_and_user_events_are_in_one_snapshot() {
     let mut record = harness::tracewing();
     record.current_dir(folder.path()).args(["record", "--flight-recorder", "--format", "json", "-o", "t"]);
     record.args(SMALL).arg("--").arg(program("pilot"));
-    record.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut recorder = record.spawn().unwrap();
-    let (orders, answers) = (recorder.stdin.take(), recorder.stdout.take().unwrap());
-    let mut flight = Flight { folder, recorder, orders, answers: BufReader::new(answers) };
+    record.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut flight = Flight(Pilot::start(folder, &mut record));
     let mut last = None;
     for round in 1..=2 {
         let emitted = flight.numbers("emit 4000");

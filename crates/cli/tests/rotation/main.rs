@@ -4,6 +4,8 @@ mod command;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod kernel;
+#[path = "../recorded/pilot.rs"]
+mod pilot;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod rotated;
@@ -12,9 +14,11 @@ mod trouble;
 use harness::{Printed, RunExt, run, traceable};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
+use pilot::Pilot;
 use recorded::{Event, Recording, list, program, recorder};
 use rotated::*;
 use serde_json::Value;

@@ -2,12 +2,21 @@
 
 use super::*;
 
-/// A recorder of the program `pilot`, whose threads emit numbered events, one thread on each CPU.
-pub struct Rotated {
-    pub folder: tempfile::TempDir,
-    pub recorder: Child,
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+/// A recorder of the program `pilot`.
+pub struct Rotated(Pilot);
+
+impl Deref for Rotated {
+    type Target = Pilot;
+
+    fn deref(&self) -> &Pilot {
+        &self.0
+    }
+}
+
+impl DerefMut for Rotated {
+    fn deref_mut(&mut self) -> &mut Pilot {
+        &mut self.0
+    }
 }
 
 impl Rotated {
@@ -17,21 +26,7 @@ impl Rotated {
 
     pub fn start_in(folder: tempfile::TempDir, options: &[&str]) -> Self {
         let mut command = recorder(folder.path(), options);
-        let mut recorder = command.arg(program("pilot")).stdin(Stdio::piped()).spawn().unwrap();
-        let (orders, answers) = (recorder.stdin.take(), recorder.stdout.take().unwrap());
-        Self { folder, recorder, orders, answers: BufReader::new(answers) }
-    }
-
-    pub fn order(&mut self, order: &str) -> String {
-        writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).unwrap();
-        answer.trim_end().to_owned()
-    }
-
-    /// The numbers that every thread has emitted.
-    pub fn numbers(&mut self, order: &str) -> Vec<u64> {
-        self.order(order).split(' ').map(|number| number.parse().unwrap()).collect()
+        Self(Pilot::start(folder, command.arg(program("pilot"))))
     }
 
     /// `tracewing rotate` of this recorder.
@@ -53,17 +48,18 @@ impl Rotated {
     /// Lets the program end, by its own will.
     pub fn end(mut self) -> Recording {
         self.orders = None;
+        let Pilot { folder, mut recorder, answers, .. } = self.0;
         // What is left of its answers.
-        self.recorder.stdout = Some(self.answers.into_inner());
-        recorded::ended(self.folder, self.recorder)
+        recorder.stdout = Some(answers.into_inner());
+        recorded::ended(folder, recorder)
     }
 
     /// Lets the program end, after a failure that the recorder reports.
     pub fn end_badly(mut self) -> (tempfile::TempDir, Output) {
         self.orders = None;
-        self.recorder.stdout = Some(self.answers.into_inner());
-        let output = self.recorder.wait_with_output().unwrap();
-        (self.folder, output)
+        let Pilot { folder, mut recorder, answers, .. } = self.0;
+        recorder.stdout = Some(answers.into_inner());
+        (folder, recorder.wait_with_output().unwrap())
     }
 }
 

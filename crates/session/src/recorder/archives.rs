@@ -324,10 +324,9 @@ impl Recorder<'_> {
         [whole.user_streams, whole.kernel_streams] = archives.whole.streams();
         whole.losses.clone_from(&archives.whole.ranges.losses);
         whole.overwritten.clone_from(&archives.whole.ranges.overwritten);
-        archives.make_room(0).map_or_else(
-            |error| self.join.note(format!("an old archive cannot be removed: {error}")),
-            |_| (),
-        );
+        if let Err(error) = archives.make_room(0) {
+            self.join.note(format!("an old archive cannot be removed: {error}"));
+        }
         self.describe_archives();
         self.archives.iter_mut().for_each(Archives::finish_removing);
     }
