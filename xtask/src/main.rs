@@ -18,6 +18,7 @@ mod soak;
 mod steps;
 mod test;
 mod tidy;
+mod unsteady;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};

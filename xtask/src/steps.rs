@@ -41,8 +41,14 @@ impl Steps {
 
 /// Runs cargo in the project's root; its output passes through.
 pub fn cargo(arguments: &[&str]) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo).args(arguments))
+    run(&mut cargo_command(arguments)?)
+}
+
+/// cargo in the project's root, to be run with these arguments.
+pub fn cargo_command(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(crate::root()?);
+    Ok(command)
 }
 
 /// Runs a command in the project's root; its output passes through.
@@ -59,10 +65,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// Where cargo puts what it builds.
 pub fn target_folder() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps"])
-        .current_dir(crate::root()?)
+    let output = cargo_command(&["metadata", "--format-version", "1", "--no-deps"])?
         .output()
         .context("cannot start cargo metadata")?;
     let metadata: serde_json::Value =

@@ -3,6 +3,7 @@
 
 use crate::packages;
 use crate::steps::{self, Steps, cargo};
+use crate::unsteady;
 use anyhow::Result;
 use clap::Args;
 use std::process::Command;
@@ -28,12 +29,19 @@ pub fn run(options: &Options) -> Result<()> {
     steps.run("house rules", crate::tidy::run);
     steps.run("no operating system", without_system);
     steps.run("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    let mut unsteady = Vec::new();
     steps.run("tests", || {
-        cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"])
+        const WHAT: [&str; 7] =
+            ["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
+        unsteady = unsteady::test(&WHAT)?;
+        Ok(())
     });
     steps.run("doc tests", || cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]));
     steps.run("conformance", crate::conformance::shared);
     steps.run("models", crate::models::quick);
+    for program in unsteady {
+        println!("== unsteady: {program} failed, and passed when it ran again, alone");
+    }
     steps.finish()
 }
 

@@ -5,6 +5,7 @@
 
 mod across;
 mod arguments;
+mod asking;
 mod bar;
 mod breakdown;
 mod colors;

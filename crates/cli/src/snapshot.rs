@@ -1,12 +1,8 @@
 //! `tracewing snapshot`: has a running flight recorder write what its buffers hold.
 
-use crate::format::{TextFormat, TextFormatOption};
-use crate::output::shown;
-use crate::owner::Which;
-use crate::screen;
-use std::io::Write;
+use crate::asking::Asking;
 use std::process::ExitCode;
-use tracewing_session::running::Kind;
+use tracewing_session::running::{Kind, Running};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,22 +20,9 @@ next one again contains whatever its buffers still hold.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    which: Which,
-
-    #[command(flatten)]
-    format: TextFormatOption,
+    asking: Asking,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let recorder = args.which.find(Kind::FlightRecorder)?;
-    let folder = recorder.snapshot()?;
-    let mut out = screen::stdout(args.format.format.into());
-    match args.format.format {
-        TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
-        TextFormat::Json => {
-            let line = serde_json::json!({ "folder": folder, "recorder": recorder.pid, "command": recorder.command });
-            writeln!(out, "{line}")?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    args.asking.print(Kind::FlightRecorder, Running::snapshot)
 }

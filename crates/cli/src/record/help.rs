@@ -105,7 +105,7 @@ With --pid, --name, --cgroup and --with, running processes are recorded, however
 kernel's events of all their threads, samples (--profile), and probes (--probe, --usdt). Programs that link the crate \
 tracewing also record their own events; to make that possible, one of their sleeping threads is stopped for a moment. \
 The processes are never signalled or ended. If something is in progress when the recording begins (a system call, a \
-wait), it is unknown until it ends. --name selects the processes that are running when the recording begins. Later \
+wait), its beginning is unknown. --name selects the processes that are running when the recording begins. Later \
 ones are recorded if a recorded process forks them (not with --no-children), or within a second after they enter the \
 --cgroup. Processes in containers appear with their ids on the host. Only root can record processes of other users. \
 --locks and --functions need a library that is loaded when a program starts, so start it with `tracewing record \

@@ -16,11 +16,13 @@ pub const EVENT: usize = HEADER + CONTEXT + PAYLOAD;
 /// Events that exist before a model's writers begin: the next but one goes around the ring.
 pub const BEFORE: u64 = 5;
 
-/// Checks `model` in all interleavings with at most `preemptions` unforced preemptions.
+/// Checks `model` in all interleavings with at most `preemptions` unforced preemptions, and at most as many
+/// as LOOM_MAX_PREEMPTIONS says.
 pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000;
-    builder.preemption_bound.get_or_insert(preemptions);
+    builder.preemption_bound =
+        Some(builder.preemption_bound.map_or(preemptions, |most| most.min(preemptions)));
     builder.check(model);
 }
 

@@ -13,9 +13,9 @@ impl TaskState {
     pub const RUNNING: Self = Self(0);
     /// The thread was preempted, in the kernel or in user mode.
     pub const PREEMPTED: Self = Self(0x100);
-    /// The thread sleeps, and accepts signals.
+    /// The thread sleeps; a signal wakes it.
     pub const SLEEPING: Self = Self(1);
-    /// The thread sleeps, and accepts no signals.
+    /// The thread sleeps; no signal wakes it.
     pub const UNINTERRUPTIBLE: Self = Self(2);
     /// The thread has ended.
     pub const DEAD: Self = Self(0x10);

@@ -1,0 +1,45 @@
+//! Commands that have a running recorder write a folder, and print which one: `snapshot` and `rotate`.
+
+use crate::format::{TextFormat, TextFormatOption};
+use crate::output::shown;
+use crate::owner::Which;
+use crate::screen;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracewing_session::running::{AskError, Kind, Running};
+
+/// What these commands accept.
+#[derive(Debug, clap::Args)]
+pub struct Asking {
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    format: TextFormatOption,
+}
+
+impl Asking {
+    /// Finds the recorder, asks it, and prints the folder that it answers.
+    pub fn print(
+        &self,
+        kind: Kind,
+        ask: fn(&Running) -> Result<PathBuf, AskError>,
+    ) -> anyhow::Result<ExitCode> {
+        let recorder = self.which.find(kind)?;
+        let folder = ask(&recorder)?;
+        let mut out = screen::stdout(self.format.format.into());
+        match self.format.format {
+            TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
+            TextFormat::Json => {
+                let line = serde_json::json!({
+                    "folder": folder,
+                    "recorder": recorder.pid,
+                    "command": recorder.command,
+                });
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
