@@ -68,6 +68,7 @@ mod credentials;
 mod domain;
 mod doors;
 mod drains;
+mod embedded;
 mod ended;
 mod entrance;
 mod error;

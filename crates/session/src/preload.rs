@@ -12,6 +12,7 @@ use tracewing_abi::functions::FUNCTIONS_VARIABLE;
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, LIBRARY, NO_CHAINS};
 use tracewing_vocabulary::{function, lock};
 
+use crate::embedded;
 use crate::obstacle::{Obstacle, TOO_LATE, has_functions, has_sanitizer, lack_of_functions};
 
 /// The kernel's events about contended locks of the kernel, about waits for locks of programs (futexes), and
@@ -60,8 +61,10 @@ pub fn function_events(functions: &[String]) -> Vec<String> {
 /// There is no library to pre-load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoLibrary {
-    /// It is in none of these places, or may not be read there.
+    /// It is in none of these places, or may not be read there, and the program does not contain it.
     Nowhere(Vec<PathBuf>),
+    /// The one that the program contains cannot be put into the user's cache folder.
+    NoPlace(String),
     /// The loader's variable cannot hold such a path.
     Path(PathBuf),
     /// It is another file, or only a part of the library.
@@ -79,6 +82,11 @@ impl fmt::Display for NoLibrary {
                     "\n`cargo build --release -p tracewing-preload` builds it in target/release; copy it to one of these paths"
                 )
             }
+            Self::NoPlace(why) => write!(
+                f,
+                "--locks and --functions need a file {LIBRARY}, and tracewing cannot write it to the cache folder: {why}; set \
+                 XDG_CACHE_HOME to a folder of your own"
+            ),
             Self::Path(path) => write!(
                 f,
                 "the loader cannot load {}: no library to pre-load can have spaces, colons or dollar signs in its path; \
@@ -97,24 +105,28 @@ impl fmt::Display for NoLibrary {
 
 impl std::error::Error for NoLibrary {}
 
-/// The library to pre-load: next to the running executable, or in `../lib/tracewing`.
+/// The library to pre-load: next to the running executable, in `../lib/tracewing`, or else the one that the
+/// program contains, in the user's cache folder.
 ///
 /// # Errors
 /// It is in neither place, or nowhere whence it can be loaded, or is something else.
-pub fn find_library() -> Result<PathBuf, NoLibrary> {
+pub fn find_library(embedded: Option<&[u8]>) -> Result<PathBuf, NoLibrary> {
     let executable = env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
     let folder = executable.parent().unwrap_or(Path::new("/"));
     let installed = folder.parent().unwrap_or(folder).join("lib/tracewing");
     let looked = vec![folder.join(LIBRARY), installed.join(LIBRARY)];
     let can_be_read = |path: &&PathBuf| path.is_file() && File::open(path).is_ok();
-    match looked.iter().find(can_be_read).cloned() {
-        None => Err(NoLibrary::Nowhere(looked)),
-        Some(path) if path.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) => {
-            Err(NoLibrary::Path(path))
+    let path = match (looked.iter().find(can_be_read).cloned(), embedded) {
+        (Some(path), _) => path,
+        (None, Some(library)) => {
+            embedded::put(library).map_err(|error| NoLibrary::NoPlace(error.to_string()))?
         }
-        Some(path) if !has_functions(&path) => Err(NoLibrary::Other(path)),
-        Some(path) => Ok(path),
+        (None, None) => return Err(NoLibrary::Nowhere(looked)),
+    };
+    if path.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
+        return Err(NoLibrary::Path(path));
     }
+    if has_functions(&path) { Ok(path) } else { Err(NoLibrary::Other(path)) }
 }
 
 impl Preload {

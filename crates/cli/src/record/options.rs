@@ -159,10 +159,13 @@ fn rules(args: &Args) -> (Rules, Majors) {
     }
 }
 
+/// The library to pre-load, for installations that consist of the executable alone.
+static EMBEDDED: Option<&[u8]> = tracewing_embed::library!(tracewing_preload);
+
 /// What the pre-loaded library is to record, if anything.
 fn preload(args: &PreloadArgs) -> Result<Option<Preload>> {
     let is_preloaded = args.locks || !args.functions.is_empty();
-    let library = is_preloaded.then(preload::find_library).transpose()?;
+    let library = is_preloaded.then(|| preload::find_library(EMBEDDED)).transpose()?;
     Ok(library.map(|library| Preload {
         library,
         locks: args.locks.then_some(match args.lock_chains {

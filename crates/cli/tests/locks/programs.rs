@@ -1,6 +1,7 @@
 //! Programs: those whose locks cannot be recorded, sanitizers, and locks of their own.
 
 use super::*;
+use std::os::unix::fs::MetadataExt;
 
 /// What the recorder says, where the program itself does what it does in any case.
 fn said(program: &Path) -> String {
@@ -78,14 +79,14 @@ fn without_a_library_that_can_be_loaded_nothing_begins() {
         place
     };
     for (place, reported) in [
-        (copy("without"), "`cargo build --release -p tracewing-preload` builds it"),
+        (copy("without"), "tracewing cannot write it to the cache folder"),
         (with("un usual", b""), "spaces"),
         (with("junk", b"no library"), "is not the library that locks and functions need"),
         (with("half", &own[..own.len() / 2]), "or not all of it"),
         (with("other", &fs::read("/bin/true").unwrap()), "is not the library"),
     ] {
         let mut command = Command::new(place.join("tracewing"));
-        command.current_dir(&place).args([
+        command.current_dir(&place).env("XDG_CACHE_HOME", "/proc").args([
             "record",
             "--no-kernel",
             "--locks",
@@ -100,6 +101,29 @@ fn without_a_library_that_can_be_loaded_nothing_begins() {
         assert!(output.status.code() == Some(1) && stderr.contains(reported), "{stderr}");
         assert!(!place.join("t").exists() && !place.join("began").exists());
     }
+}
+
+/// As after `cargo install`: the executable is all that there is.
+#[test]
+fn the_library_in_the_executable_is_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "allocator", &[]) else { return };
+    let (command, cache) = (folder.path().join("tracewing"), folder.path().join("cache"));
+    tracewing_testing::copy_program(harness::TRACEWING, &command);
+    let recorded = |trace: &str| {
+        let mut record = Command::new(&command);
+        record.current_dir(folder.path()).env("XDG_CACHE_HOME", &cache);
+        record.args(["record", "-q", "--no-kernel", "--locks", "-o", trace, "--"]).arg(&program);
+        let output = record.ran();
+        assert!(output.status.success(), "{}", output.notes());
+        let info = harness::of(&folder.path().join(trace), &["info"]).ran();
+        assert!(info.text().contains("lock:"), "{}", info.text());
+        let kept = fs::read_dir(cache.join("tracewing/library")).unwrap();
+        kept.map(|kept| fs::metadata(kept.unwrap().path().join("libtracewing_preload.so")).unwrap().ino())
+            .collect()
+    };
+    let first: Vec<u64> = recorded("first");
+    assert_eq!((first.len(), recorded("second")), (1, first), "the second recording uses the same file");
 }
 
 #[test]
