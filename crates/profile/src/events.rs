@@ -15,7 +15,8 @@ use tracewing_vocabulary::{Field, FieldKind};
 
 use crate::attribute::{Subject, Terms};
 use crate::counters::TASK_CLOCK;
-use crate::kernel_symbols::Function;
+use crate::kernel_symbols;
+use crate::perf_map;
 use crate::record::{Mapping, Stacks, Thread};
 
 /// Maximum number of frames kept per chain; the kernel's own limit is 127.
@@ -153,10 +154,16 @@ impl<'a> Payload<'a> {
         self.0.extend_from_slice(&child.pid.0.to_le_bytes());
     }
 
-    pub(crate) fn kernel_symbol(mut self, function: &Function<'_>) {
+    pub(crate) fn kernel_symbol(mut self, function: &kernel_symbols::Function<'_>) {
         self.number(function.begin);
         self.number(function.end);
         self.text(function.name.as_bytes());
+    }
+
+    pub(crate) fn jit_symbol(mut self, function: &perf_map::Function) {
+        self.number(function.begin);
+        self.number(function.end);
+        self.text(&function.name);
     }
 
     pub(crate) fn counters(mut self, values: impl Iterator<Item = u64>) {

@@ -14,12 +14,14 @@
 //! | `record` | decodes records |
 //! | `clock` | converts the records' times to the recording's clock |
 //! | `kernel_symbols` | names of kernel functions |
+//! | `jit` | samples in code that programs compile at run time |
+//! | `perf_map` | the names that programs write for such code |
 //! | `unwind` | follows copies of stacks |
 //! | `present` | threads and mappings that existed before the recording |
 //! | `followed` | threads of running processes that are recorded |
 //! | `counters` | counters that are read periodically |
 //! | `events` | the trace's event classes and payloads |
-//! | `stream` | packets of one CPU |
+//! | `stream` | packets of a stream |
 //! | [`ProfileRecorder`] | a whole recording |
 //!
 //! If the recorder is killed, nothing is left in the kernel: its perf events end with their descriptors.
@@ -32,7 +34,9 @@ mod counters;
 mod error;
 mod events;
 mod followed;
+mod jit;
 mod kernel_symbols;
+mod perf_map;
 mod present;
 mod record;
 mod recorder;

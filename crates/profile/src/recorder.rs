@@ -18,11 +18,12 @@ use crate::counters::{Available, Counters};
 use crate::error::Error;
 use crate::events::{self, Payload};
 use crate::followed::{Followed, Unsampled};
+use crate::jit::{Jit, Named};
 use crate::kernel_symbols::KernelSymbols;
 use crate::present;
 use crate::record::{Record, Stacks, Thread, read};
 use crate::ring::{BYTES, BYTES_WITH_STACKS, Ring};
-use crate::stream::CpuStream;
+use crate::stream::EventStream;
 use crate::unwind::Unwinding;
 
 /// Settings of a recording.
@@ -45,7 +46,8 @@ pub struct Options {
 /// Result of a recording.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// One per CPU with any data, ordered by CPU number.
+    /// One per CPU with any data, ordered by CPU number; then that of code compiled at run time, if it has
+    /// any.
     pub streams: Vec<StreamSummary>,
     /// When samples were lost, and how many.
     pub losses: Vec<LossRange>,
@@ -61,6 +63,8 @@ pub struct ProfileRecorder {
     writer: Writer,
     /// Threads of processes that were already running.
     followed: Option<Followed>,
+    /// For names of code that was compiled at run time; written at the end.
+    jit: EventStream,
     notices: Vec<String>,
 }
 
@@ -74,7 +78,7 @@ struct Sampled {
     sampler: OwnedFd,
     /// A tree's counters are all kept with the first CPU.
     counters: Option<Counters>,
-    stream: CpuStream,
+    stream: EventStream,
 }
 
 /// Converts records to events.
@@ -83,6 +87,7 @@ struct Writer {
     symbols: Option<KernelSymbols>,
     /// Where stacks are copied.
     unwinding: Option<Unwinding>,
+    jit: Jit,
     throttled: bool,
     kernel: Vec<u64>,
     user: Vec<u64>,
@@ -114,7 +119,7 @@ impl ProfileRecorder {
             let ring = Ring::map(&sampler, size).map_err(|source| Error::System { call: "mmap", source })?;
             let has_counters = options.subject == Subject::System || cpu == first && !is_of_processes;
             let counters = has_counters.then(|| available.open(&terms, cpu));
-            let stream = CpuStream::new(folder.clone(), options.uuid, cpu);
+            let stream = EventStream::of_cpu(folder.clone(), options.uuid, cpu);
             cpus.push(Sampled { number: cpu, ring, sampler, counters, stream });
         }
         let symbols = terms.kernel.then(KernelSymbols::of_this_kernel).flatten();
@@ -141,13 +146,15 @@ impl ProfileRecorder {
             conversion: Conversion::new(options.clock),
             symbols,
             unwinding: (options.stacks != Stacks::FramePointers).then(Unwinding::default),
+            jit: Jit::new(),
             throttled: false,
             kernel: Vec::new(),
             user: Vec::new(),
             body: Vec::new(),
         };
         let followed = is_of_processes.then(|| Followed::new(terms, available));
-        let mut recorder = Self { cpus, writer, followed, notices };
+        let mut recorder =
+            Self { cpus, writer, followed, jit: EventStream::of_jit(folder, options.uuid), notices };
         if options.subject == Subject::System {
             recorder.begin_with_all(options.clock.now())?;
         }
@@ -214,6 +221,7 @@ impl ProfileRecorder {
             let counts = nth == 0 && flush;
             writer.drain(cpu, flush, followed.as_mut(), counts)?;
         }
+        writer.jit.look();
         Ok(())
     }
 
@@ -246,6 +254,12 @@ impl ProfileRecorder {
             if stream.packets > 0 || stream.lost > 0 {
                 summary.streams.push(stream);
             }
+        }
+        let named = self.writer.name_jit(&mut self.jit, &mut self.notices);
+        summary.unwritten = summary.unwritten.or(named.err());
+        summary.losses.extend_from_slice(self.jit.losses());
+        if self.jit.summary().packets > 0 || self.jit.summary().lost > 0 {
+            summary.streams.push(self.jit.summary());
         }
         if self.writer.throttled {
             self.notices.push(
@@ -301,11 +315,12 @@ impl Writer {
         stamp: Cycles,
         record: &Record<'_>,
         thread: Thread,
-        stream: &mut CpuStream,
+        stream: &mut EventStream,
     ) -> Result<(), tracewing_streams::Error> {
         if let Some(unwinding) = &mut self.unwinding {
             unwinding.note(record);
         }
+        self.jit.note(record);
         let body = &mut self.body;
         let id = match record {
             Record::Sample(sample) => {
@@ -324,6 +339,10 @@ impl Writer {
                     }
                 }
                 let (kernel, user) = (&self.kernel, &self.user);
+                match sample.in_program && kernel.is_empty() && user.is_empty() {
+                    true => self.jit.sample(stamp, thread.pid, &[sample.ip]),
+                    false => self.jit.sample(stamp, thread.pid, user),
+                }
                 Payload::of(thread, body).sample(sample.ip, sample.period, sample.in_program, kernel, user);
                 Class::Sample as u16
             }
@@ -347,6 +366,26 @@ impl Writer {
             }
         };
         stream.event(stamp, id, body)
+    }
+}
+
+impl Writer {
+    /// Writes the names of functions that programs have compiled at run time, as far as samples are in them.
+    fn name_jit(
+        &mut self,
+        stream: &mut EventStream,
+        notices: &mut Vec<String>,
+    ) -> Result<(), tracewing_streams::Error> {
+        let (named, said) = std::mem::replace(&mut self.jit, Jit::new()).finish();
+        notices.extend(said);
+        let mut written = Ok(());
+        for Named { stamp, thread, functions } in named {
+            for function in &functions {
+                Payload::of(thread, &mut self.body).jit_symbol(function);
+                written = written.and(stream.event(stamp, Class::JitSymbol as u16, &self.body));
+            }
+        }
+        written.and(stream.finish())
     }
 }
 

@@ -1,4 +1,5 @@
-//! A CPU's data stream: collects events into packets and writes them to a file.
+//! A data stream, of a CPU or of code that was compiled at run time: collects events into packets and writes
+//! them to a file.
 
 use tracewing_consumer::summary::{LossRange, OverwrittenTotal, StreamSummary};
 use tracewing_ctf::model::Uuid;
@@ -11,9 +12,12 @@ const PACKET_SIZE: usize = 256 << 10;
 const LOSS_REASON: &str = "profile buffer full";
 
 /// A data stream. Its file is created with the first packet.
-pub(crate) struct CpuStream {
+pub(crate) struct EventStream {
     folder: TraceDir,
     uuid: Uuid,
+    name: String,
+    /// Differs between the streams of the trace.
+    number: u64,
     cpu: Cpu,
     file: Option<Stream>,
     gathered: Gathered,
@@ -22,11 +26,23 @@ pub(crate) struct CpuStream {
     losses: Vec<LossRange>,
 }
 
-impl CpuStream {
-    pub(crate) fn new(folder: TraceDir, uuid: Uuid, cpu: Cpu) -> Self {
+impl EventStream {
+    /// The stream of a CPU.
+    pub(crate) fn of_cpu(folder: TraceDir, uuid: Uuid, cpu: Cpu) -> Self {
+        Self::new(folder, uuid, format!("cpu_{cpu}"), cpu.0.into(), cpu)
+    }
+
+    /// The stream for names of code that was compiled at run time. It is of no CPU, but has to name one.
+    pub(crate) fn of_jit(folder: TraceDir, uuid: Uuid) -> Self {
+        Self::new(folder, uuid, "jit".to_owned(), u32::MAX.into(), Cpu(0))
+    }
+
+    fn new(folder: TraceDir, uuid: Uuid, name: String, number: u64, cpu: Cpu) -> Self {
         Self {
             folder,
             uuid,
+            name,
+            number,
             cpu,
             file: None,
             gathered: Gathered::new(PACKET_SIZE),
@@ -55,7 +71,7 @@ impl CpuStream {
 
     fn count_lost(&mut self, count: u64, begin: Cycles, end: Cycles) {
         self.lost = self.lost.saturating_add(count);
-        let (stream, reason) = (self.name(), LOSS_REASON.to_owned());
+        let (stream, reason) = (self.name.clone(), LOSS_REASON.to_owned());
         self.losses.push(LossRange { stream, reason, events: count, begin, end });
     }
 
@@ -75,11 +91,11 @@ impl CpuStream {
     }
 
     fn write(&mut self) -> Result<(), Error> {
-        let name = self.name();
         let file = match &mut self.file {
             Some(file) => file,
             None => {
-                self.file.insert(Stream::create(&self.folder, &name, self.uuid, self.cpu.0.into(), self.cpu)?)
+                let file = Stream::create(&self.folder, &self.name, self.uuid, self.number, self.cpu)?;
+                self.file.insert(file)
             }
         };
         let (events, times) = self.gathered.packet(self.lost);
@@ -97,10 +113,6 @@ impl CpuStream {
         }
     }
 
-    fn name(&self) -> String {
-        format!("cpu_{}", self.cpu)
-    }
-
     pub(crate) fn losses(&self) -> &[LossRange] {
         &self.losses
     }
@@ -110,7 +122,7 @@ impl CpuStream {
             events: self.events,
             packets: self.file.as_ref().map_or(0, Stream::packets),
             bytes: self.file.as_ref().map_or(0, Stream::bytes),
-            ..StreamSummary::without_file(&self.name(), self.cpu, self.lost, OverwrittenTotal::default())
+            ..StreamSummary::without_file(&self.name, self.cpu, self.lost, OverwrittenTotal::default())
         }
     }
 }
@@ -133,7 +145,7 @@ mod tests {
     #[test]
     fn what_is_lost_stands_between_two_packets() {
         let folder = tempfile::tempdir().unwrap();
-        let mut stream = CpuStream::new(trace(folder.path()), [1; 16], Cpu(3));
+        let mut stream = EventStream::of_cpu(trace(folder.path()), [1; 16], Cpu(3));
         stream.event(Cycles(100), 0, b"a").unwrap();
         stream.event(Cycles(90), 0, b"b").unwrap();
         stream.lose(5, Cycles(150)).unwrap();
@@ -154,7 +166,7 @@ mod tests {
     #[test]
     fn a_loss_at_the_end_is_reported_by_an_empty_packet() {
         let folder = tempfile::tempdir().unwrap();
-        let mut stream = CpuStream::new(trace(folder.path()), [1; 16], Cpu(0));
+        let mut stream = EventStream::of_cpu(trace(folder.path()), [1; 16], Cpu(0));
         stream.event(Cycles(100), 0, b"a").unwrap();
         stream.lose(5, Cycles(150)).unwrap();
         stream.finish().unwrap();

@@ -8,7 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -191,12 +193,29 @@ fn page(address: u64) -> u64 {
 
 /// The tables of a file as the process sees it; `None` if there are none, or it has been replaced.
 fn read(pid: Pid, (path, build_id): &FileName) -> Option<Arc<UnwindTables>> {
+    if path == b"[vdso]" {
+        return vdso().map(Arc::new);
+    }
     let path = Path::new(OsStr::from_bytes(path));
     let in_its_root: PathBuf =
         [Path::new(&format!("/proc/{pid}/root")), path.strip_prefix("/").ok()?].iter().collect();
     let tables = UnwindTables::read(&in_its_root).or_else(|| UnwindTables::read(path))?;
     let is_same = build_id.is_empty() || tables.build_id.is_empty() || tables.build_id == *build_id;
     is_same.then(|| Arc::new(tables))
+}
+
+/// The tables of the vdso, which is in no file: the kernel maps the same one into all processes, also this.
+fn vdso() -> Option<UnwindTables> {
+    let mut range = None;
+    present::mappings_of(Pid::from_unsigned(std::process::id()), |mapping| {
+        if mapping.path == b"[vdso]" {
+            range = Some(mapping.begin..mapping.end);
+        }
+    });
+    let range = range?;
+    let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
+    File::open("/proc/self/mem").and_then(|memory| memory.read_exact_at(&mut bytes, range.start)).ok()?;
+    UnwindTables::of_image(&bytes)
 }
 
 /// A mapping's code with its tables; `None` if the file does not load that part of it.
@@ -252,6 +271,11 @@ mod tests {
         assert!((functions[0]..functions[0] + 4096).contains(&frames[0]), "{frames:x?} {functions:x?}");
         let own = functions[1]..functions[1] + 4096;
         assert!(frames[1..].iter().any(|frame| own.contains(frame)), "{frames:x?} {functions:x?}");
+    }
+
+    #[test]
+    fn the_vdso_has_tables() {
+        assert!(vdso().is_some_and(|tables| tables.bytes() > 0 && tables.code_address(&(0..4096)).is_some()));
     }
 
     /// A hostile program makes its stack and its files as it likes.

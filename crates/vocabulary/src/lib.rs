@@ -137,8 +137,8 @@ impl Class {
             }
             Self::Function(class) => class == function::Class::Image,
             Self::Profile(class) => {
-                use profile::Class::{Fork, KernelSymbol, Mapping, Thread};
-                matches!(class, Mapping | Thread | Fork | KernelSymbol)
+                use profile::Class::{Fork, JitSymbol, KernelSymbol, Mapping, Thread};
+                matches!(class, Mapping | Thread | Fork | KernelSymbol | JitSymbol)
             }
             Self::Own(_) | Self::Recorder(_) => true,
             Self::Kernel(class) => class == kernel::Class::StateDump,

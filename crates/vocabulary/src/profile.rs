@@ -78,11 +78,28 @@ macro_rules! profile_events {
             /// Counts since the start of the recording, of the recorded process tree or, system-wide, of this
             /// CPU; one field per counter.
             Counters "counters" {}
+
+            /// A function that the process has compiled at run time; recorded before the first sample in it.
+            JitSymbol<'e> "jit_symbol" {
+                /// First address.
+                begin: u64 [hex],
+                /// First address after the function.
+                end: u64 [hex],
+                /// Name of the function.
+                name: &'e str,
+            }
         }
     } };
 }
 
 profile_events!(readers);
+
+/// Whether the path of a [`Mapping`] says that the code is in no file: the process has written it itself.
+pub fn is_generated(path: &[u8]) -> bool {
+    [&b"//anon"[..], b"[anon", b"[heap]", b"/memfd:", b"/dev/zero"]
+        .iter()
+        .any(|start| path.starts_with(start))
+}
 
 /// What ran when a [`Sample`] was taken, without the rest of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

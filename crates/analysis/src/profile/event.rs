@@ -23,6 +23,11 @@ pub(super) enum ProfileEvent {
         end: u64,
         name: String,
     },
+    JitSymbol {
+        begin: u64,
+        end: u64,
+        name: String,
+    },
     Counters(Vec<(String, u64)>),
 }
 
@@ -96,6 +101,10 @@ impl Reader {
             Class::KernelSymbol => {
                 let profile::KernelSymbol { begin, end, name } = of.read(event)?;
                 ProfileEvent::KernelSymbol { begin, end, name: text(name) }
+            }
+            Class::JitSymbol => {
+                let profile::JitSymbol { begin, end, name } = of.read(event)?;
+                ProfileEvent::JitSymbol { begin, end, name: text(name) }
             }
             Class::Counters => ProfileEvent::Counters(Counters::of(event)),
         };

@@ -5,7 +5,7 @@
 pub struct Function {
     /// Its name, where anybody knows it.
     pub name: Option<String>,
-    /// The file that it is in, [`Function::KERNEL`] or [`Function::UNKNOWN`].
+    /// The file that it is in, [`Function::KERNEL`], [`Function::JIT`] or [`Function::UNKNOWN`].
     pub object: String,
     /// How the name belongs to the code.
     pub kind: FunctionKind,
@@ -36,6 +36,8 @@ pub struct Frames {
 impl Function {
     /// The kernel, as an object.
     pub const KERNEL: &'static str = "[kernel]";
+    /// What programs have compiled at run time, as an object.
+    pub const JIT: &'static str = "[jit]";
     /// What is in no file.
     pub const UNKNOWN: &'static str = "[unknown]";
 

@@ -22,6 +22,8 @@ pub(super) enum Code {
     File { image: u32, offset: u64 },
     /// In the kernel; without a name if no event reports it.
     Kernel { function: Option<u32> },
+    /// Compiled at run time, as the process has named it.
+    Jit { function: u32 },
     /// In no known file.
     Unknown,
 }
@@ -32,6 +34,8 @@ pub(super) struct Codes {
     pub(super) images: Vec<Image>,
     /// Names of the kernel's functions.
     pub(super) kernel: Vec<String>,
+    /// Names of functions that were compiled at run time.
+    pub(super) jit: Vec<String>,
     codes: Vec<Code>,
     numbers: HashMap<Code, u32>,
 }
@@ -62,6 +66,9 @@ impl Codes {
             Code::Kernel { function } => {
                 let name = function.map(|function| self.kernel[function as usize].clone());
                 vec![Function::whole(name, Function::KERNEL)]
+            }
+            Code::Jit { function } => {
+                vec![Function::whole(Some(self.jit[*function as usize].clone()), Function::JIT)]
             }
             Code::Unknown => vec![Function::whole(None, Function::UNKNOWN)],
         };

@@ -3,18 +3,23 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tracewing_units::Pid;
+use tracewing_vocabulary::profile::is_generated;
 
 use super::event::{Mapping, ProfileEvent, Sample};
 use super::samples::{Code, Codes, Image};
 
 /// Mappings of a process that are kept.
 const MAPPINGS: usize = 1 << 16;
+/// Functions of a process, compiled at run time, that are kept.
+const JIT_FUNCTIONS: usize = 1 << 18;
 
 #[derive(Debug, Clone)]
 struct Mapped {
     end: u64,
     offset: u64,
     image: u32,
+    /// Not of a file.
+    is_generated: bool,
 }
 
 /// By where it begins.
@@ -26,6 +31,8 @@ pub(super) struct Spaces {
     processes: HashMap<Pid, Space>,
     /// Functions of the kernel: begin, to end and number.
     kernel: BTreeMap<u64, (u64, u32)>,
+    /// Functions that processes have compiled at run time, likewise.
+    jit: HashMap<Pid, BTreeMap<u64, (u64, u32)>>,
     images: HashMap<Image, u32>,
     /// What each process has mapped first: the program that it executes.
     programs: HashMap<Pid, u32>,
@@ -40,6 +47,7 @@ impl Spaces {
             ProfileEvent::Exec => self.clear(process),
             ProfileEvent::Fork { child } => self.fork(process, child),
             ProfileEvent::KernelSymbol { begin, end, name } => self.kernel_function(begin, end, name),
+            ProfileEvent::JitSymbol { begin, end, name } => self.jit_function(process, begin, end, name),
             ProfileEvent::Counters(values) => return Some(values),
         }
         None
@@ -71,6 +79,7 @@ impl Spaces {
         if begin >= end {
             return; // no code at all
         }
+        let is_generated = is_generated(path.as_bytes());
         let image = Image { path, build_id };
         let next = self.images.len() as u32;
         let number = *self.images.entry(image.clone()).or_insert_with(|| {
@@ -86,7 +95,7 @@ impl Spaces {
             space.remove(&begin);
         }
         if space.len() < MAPPINGS {
-            space.insert(begin, Mapped { end, offset, image: number });
+            space.insert(begin, Mapped { end, offset, image: number, is_generated });
         }
     }
 
@@ -94,10 +103,12 @@ impl Spaces {
     pub(super) fn clear(&mut self, process: Pid) {
         self.processes.remove(&process);
         self.programs.remove(&process);
+        self.jit.remove(&process);
     }
 
-    /// A child has what its parent has.
+    /// A child has what its parent has, except that it names itself what it compiles at run time.
     pub(super) fn fork(&mut self, parent: Pid, child: Pid) {
+        self.jit.remove(&child);
         match self.processes.get(&parent).cloned() {
             Some(space) => self.processes.insert(child, space),
             None => self.processes.remove(&child),
@@ -119,15 +130,28 @@ impl Spaces {
         }
     }
 
+    /// The process has compiled a function at run time.
+    pub(super) fn jit_function(&mut self, process: Pid, begin: u64, end: u64, name: String) {
+        let functions = self.jit.entry(process).or_default();
+        if functions.len() < JIT_FUNCTIONS {
+            functions.insert(begin, (end, self.codes.jit.len() as u32));
+            self.codes.jit.push(name);
+        }
+    }
+
     /// The code at an address of a process.
     pub(super) fn of_program(&mut self, process: Pid, address: u64) -> u32 {
         let space = self.processes.get(&process);
         let mapped = space.and_then(|space| space.range(..=address).next_back());
-        let code = match mapped.filter(|(_, mapped)| address < mapped.end) {
-            Some((begin, mapped)) => {
+        let mapped = mapped.filter(|(_, mapped)| address < mapped.end);
+        let jit = self.jit.get(&process).filter(|_| mapped.is_none_or(|(_, mapped)| mapped.is_generated));
+        let jit = jit.and_then(|functions| functions.range(..=address).next_back());
+        let code = match (jit.filter(|(_, (end, _))| address < *end), mapped) {
+            (Some((_, (_, function))), _) => Code::Jit { function: *function },
+            (None, Some((begin, mapped))) => {
                 Code::File { image: mapped.image, offset: mapped.offset.wrapping_add(address - begin) }
             }
-            None => Code::Unknown,
+            (None, None) => Code::Unknown,
         };
         self.codes.number(code)
     }
@@ -174,6 +198,31 @@ mod tests {
         spaces.map(Pid(1), mapping(0x2000, 0x4000, 0, "b"));
         assert_eq!(at(&mut spaces, Pid(1), 0x2001), Some(("b".to_owned(), 1)));
         assert_eq!(at(&mut spaces, Pid(1), 0x1010), None, "what is mapped over a part is gone");
+    }
+
+    /// The name of a function that was compiled at run time.
+    fn jit(spaces: &mut Spaces, process: Pid, address: u64) -> Option<String> {
+        let number = spaces.of_program(process, address);
+        match spaces.codes.code(number) {
+            Code::Jit { function } => Some(spaces.codes.jit[function as usize].clone()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn code_compiled_at_run_time_has_the_names_of_its_process() {
+        let mut spaces = Spaces::default();
+        spaces.jit_function(Pid(1), 0x1100, 0x1200, "work".to_owned());
+        spaces.map(Pid(1), mapping(0x1000, 0x2000, 0, "//anon"));
+        assert_eq!(jit(&mut spaces, Pid(1), 0x1100).as_deref(), Some("work"));
+        assert_eq!(at(&mut spaces, Pid(1), 0x1200), Some(("//anon".to_owned(), 0x200)));
+        spaces.fork(Pid(1), Pid(2));
+        assert_eq!(jit(&mut spaces, Pid(2), 0x1100), None, "names are of one process");
+        spaces.map(Pid(1), mapping(0x1000, 0x1180, 0, "/lib/x"));
+        assert_eq!(at(&mut spaces, Pid(1), 0x1100), Some(("/lib/x".to_owned(), 0x100)));
+        assert_eq!(jit(&mut spaces, Pid(1), 0x1180).as_deref(), Some("work"));
+        spaces.clear(Pid(1));
+        assert_eq!(jit(&mut spaces, Pid(1), 0x1180), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use gimli::{
     BaseAddresses, CallFrameInstruction, CieOrFde, EhFrame, Encoding, EndianSlice, LittleEndian, Operation,
     UnwindExpression, UnwindSection,
 };
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ReadRef};
 
 use super::{Content, Segments, hexadecimal};
 
@@ -41,7 +41,16 @@ impl UnwindTables {
     /// loops, which no compiler writes: following a stack would not end.
     pub fn read(path: &Path) -> Option<Self> {
         let content = Content::open(path)?;
-        let file = object::File::parse(&content).ok()?;
+        Self::of(object::File::parse(&content).ok()?)
+    }
+
+    /// The tables of an image that is in memory as it is in a file, such as the vdso; `None` as for
+    /// [`UnwindTables::read`].
+    pub fn of_image(bytes: &[u8]) -> Option<Self> {
+        Self::of(object::File::parse(bytes).ok()?)
+    }
+
+    fn of<'d>(file: object::File<'d, impl ReadRef<'d>>) -> Option<Self> {
         let place = |name: &str| {
             let section = file.section_by_name(name)?;
             let addresses = section.address()..section.address().checked_add(section.size())?;
