@@ -25,7 +25,8 @@ pub struct Options {
     #[arg(long = "try")]
     tries: bool,
 
-    /// Check all public crates as `cargo publish` does, and make no package
+    /// Check all public crates as `cargo publish` does, install the command from them, and record
+    /// locks with it; make no package
     #[arg(long, conflicts_with_all = ["out", "debug", "tries"])]
     crates: bool,
 }
@@ -66,7 +67,9 @@ test ! -e /usr/bin/tracewing
 
 pub fn run(options: &Options) -> Result<()> {
     if options.crates {
-        return cargo(&["publish", "--workspace", "--dry-run", "--allow-dirty"]);
+        check_licences()?;
+        cargo(&["publish", "--workspace", "--dry-run", "--allow-dirty"])?;
+        return try_installed();
     }
     packages::ensure(packages::FOR_PACKAGE)?;
     let profile: &[&str] = if options.debug { &[] } else { &["--release"] };
@@ -192,6 +195,65 @@ fn try_in_root(package: &Path, root: &Path) -> Result<()> {
     tried?;
     ensure!(info.contains("lock:"), "the recording in the bare Debian has no events of locks");
     println!("the package records in a bare Debian");
+    Ok(())
+}
+
+/// Each public crate has the texts of its licences, since a package contains only what is in its folder.
+fn check_licences() -> Result<()> {
+    for folder in fs::read_dir(crate::root()?.join("crates"))? {
+        let folder = folder?.path();
+        let is_public = !fs::read_to_string(folder.join("Cargo.toml"))?.contains("publish = false");
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let has = folder.join(licence).is_file();
+            ensure!(
+                has || !is_public,
+                "{} has no {licence}: link it to the one of the repository",
+                folder.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// `cargo install tracewing-cli` with the crates that `cargo publish` would upload, into a folder of its own.
+/// The executable is all that it installs, and records locks.
+fn try_installed() -> Result<()> {
+    let packages = target_folder()?.join("package");
+    let version = concat!("-", env!("CARGO_PKG_VERSION"));
+    let root = packages.join("root");
+    if root.exists() {
+        fs::remove_dir_all(&root)?;
+    }
+    let mut install = Command::new("cargo");
+    install.args(["install", "--debug", "--root"]).arg(&root);
+    install.arg("--path").arg(packages.join(format!("tracewing-cli{version}")));
+    for folder in fs::read_dir(&packages)? {
+        let folder = folder?.path();
+        let name = folder.file_name().and_then(|name| name.to_str()?.strip_suffix(version));
+        if let Some(name) = name.filter(|name| *name != "tracewing-cli") {
+            install.arg("--config").arg(format!("patch.crates-io.{name}.path={folder:?}"));
+        }
+    }
+    run_command(&mut install)?;
+    let tracewing = || {
+        let mut tracewing = Command::new(root.join("bin/tracewing"));
+        tracewing.env("XDG_CACHE_HOME", root.join("cache")).current_dir(&root);
+        tracewing
+    };
+    let record = ["record", "--no-kernel", "--locks", "-o", "trace", "--"];
+    run_command(tracewing().args(record).args([
+        "sort",
+        "--parallel=2",
+        "-S",
+        "4M",
+        "/proc/kallsyms",
+        "-o",
+        "/dev/null",
+    ]))?;
+    let info = String::from_utf8(output(tracewing().args(["info", "trace"]))?)?;
+    ensure!(info.contains("lock:"), "the installed command has recorded no events of locks");
+    fs::remove_dir_all(&root)?;
+    println!("cargo install gives all that record --locks needs");
     Ok(())
 }
 
