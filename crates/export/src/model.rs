@@ -283,6 +283,7 @@ impl Use {
             Class::Call => Use::Function,
             Class::Waits => Use::Awaited,
             Class::Holds => Use::Held,
+            Class::Event => Use::Event,
         }
     }
 }

@@ -81,9 +81,24 @@ impl<'w> Builder<'w> {
         }
     }
 
+    /// An event happened, which is a state of a nanosecond. Those of the same time lie side by side, so that
+    /// each is counted.
+    pub(crate) fn happened(&mut self, of: TrackId, state: StateId, at: Timestamp) {
+        let at = self.time(at);
+        let open = &mut self.rows[of as usize];
+        let from = at.max(open.last.map_or(Duration::ZERO, |last| last.to));
+        let to = from + Duration::from_ns(1);
+        if from < to
+            && let Some(before) = open.last.replace(Span { state, from, to })
+        {
+            open.keep(before, &self.table, &mut self.room, &mut self.body);
+        }
+    }
+
     /// A row for a part of a thread or task.
-    pub(crate) fn part(&mut self, kind: RowKind, of: TrackId) -> TrackId {
-        let row = Row { parent: Some(RowId(of)), is_followed: true, ..Row::new(kind) };
+    pub(crate) fn part(&mut self, kind: RowKind, name: &str, of: TrackId) -> TrackId {
+        let name = name.to_owned();
+        let row = Row { name, parent: Some(RowId(of)), is_followed: true, ..Row::new(kind) };
         self.add(row)
     }
 

@@ -5,7 +5,7 @@
 //! | module | does |
 //! |---|---|
 //! | `cache` | [`Cache`]: where indexes are kept, and for how long |
-//! | `make`, `builder`, `table`, `parts` | the one pass over a recording that makes it |
+//! | `make`, `builder`, `table`, `parts`, `own` | the one pass over a recording that makes it |
 //! | `format` | the file: head, tail ([`Tail`]), foot |
 //! | `row` | [`Row`]: what has states over time, and where its blocks are |
 //! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
@@ -51,6 +51,7 @@ mod index;
 mod leaf;
 mod levels;
 mod make;
+mod own;
 mod parts;
 mod picture;
 mod row;

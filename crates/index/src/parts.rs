@@ -1,7 +1,9 @@
-//! Parts of threads and tasks while the recording is read: the functions that they are in, and the locks that
-//! they wait for or have, one by one as [`Calls`] and [`LockUses`] report them.
+//! Parts of threads and tasks while the recording is read: the functions that they are in, and the locks
+//! that they wait for or have, one by one as [`Calls`] and [`LockUses`] report them; and their own events and
+//! spans ([`Own`]).
 
 use crate::builder::Builder;
+use crate::own::Own;
 use crate::row::RowKind;
 use std::collections::HashMap;
 use tracewing_analysis::{
@@ -22,6 +24,7 @@ pub(crate) struct Parts {
     pairs: Pairs,
     calls: Calls,
     locks: LockUses,
+    own: Own,
     /// Rows by thread and depth.
     of_calls: HashMap<(ThreadKey, usize), TrackId>,
     /// Rows of locks by the row of the thread or task.
@@ -36,8 +39,8 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn new(pairs: Pairs) -> Self {
         let (of_calls, of_locks, tasks, room) = Default::default();
-        let (calls, locks) = (Calls::default(), LockUses::default());
-        Parts { pairs, calls, locks, of_calls, of_locks, tasks, last_task: None, room }
+        let (calls, locks, own) = (Calls::default(), LockUses::default(), Own::default());
+        Parts { pairs, calls, locks, own, of_calls, of_locks, tasks, last_task: None, room }
     }
 
     pub(crate) fn event(&mut self, seen: &Seen<'_>, states: &mut States<Builder<'_>>) {
@@ -45,6 +48,7 @@ impl Parts {
         let (mut calls, mut uses) = std::mem::take(&mut self.room);
         if !self.calls.event(seen, &mut |thread, time, call| calls.push((thread, time, call))) {
             self.locks.event(seen, &mut |lock| uses.push(lock));
+            self.own.event(seen, states);
         }
         if let (false, Some(tid), Some(lwp)) =
             (calls.is_empty() && uses.is_empty(), seen.place.tid, seen.place.lwp)
@@ -80,7 +84,7 @@ impl Parts {
         let row = *self
             .of_calls
             .entry((thread, depth))
-            .or_insert_with(|| builder.part(RowKind::Calls(depth as u32), of));
+            .or_insert_with(|| builder.part(RowKind::Calls(depth as u32), "", of));
         let state = builder.table.called(function);
         // Where events were lost, only a part of a call is certain.
         let end = certain.map_or(time, |certain| begin + certain.total_ns);
@@ -104,7 +108,7 @@ impl Parts {
         let rows = self.of_locks.entry(of).or_default();
         let free = rows.iter().copied().find(|row| builder.is_free(*row, begin));
         let row = free.unwrap_or_else(|| {
-            let new = builder.part(RowKind::Locks(rows.len() as u32), of);
+            let new = builder.part(RowKind::Locks(rows.len() as u32), "", of);
             rows.push(new);
             new
         });
@@ -129,6 +133,7 @@ impl Parts {
         self.locks.lost(lost);
         if lost.tears_programs() {
             self.calls.lost(lost.from);
+            self.own.lost(lost.from);
         }
     }
 

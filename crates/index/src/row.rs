@@ -23,6 +23,11 @@ pub enum RowKind {
     Task(Task),
     /// The functions that a thread is in, at this depth of calls. Its parent is the thread.
     Calls(u32),
+    /// The spans that a thread is in, each within that of the row before. Its parent is the thread.
+    Spans(u32),
+    /// The events that a thread emits of one provider, which is the row's name; this is the number of the
+    /// provider among those of the thread. Each is a state of one nanosecond. Its parent is the thread.
+    Events(u32),
     /// The locks that a thread or a task waits for or has: several at the same time are in several rows, of
     /// which this is the number. Its parent is the thread or task.
     Locks(u32),
@@ -37,7 +42,7 @@ pub struct Row {
     pub name: String,
     /// Its process, if the events say.
     pub process: Option<Pid>,
-    /// The row of its process; of functions and locks, that of the thread or task.
+    /// The row of its process; of parts, that of the thread or task.
     pub parent: Option<RowId>,
     /// Its first and its last time.
     pub begin: Duration,
@@ -66,9 +71,9 @@ pub(crate) struct Entry {
 }
 
 impl Row {
-    /// Whether it is a part of a thread or task: its functions, or its locks.
+    /// Whether it is a part of a thread or task: its functions, spans, events or locks.
     pub fn is_part(&self) -> bool {
-        matches!(self.kind, RowKind::Calls(_) | RowKind::Locks(_))
+        matches!(self.kind, RowKind::Calls(_) | RowKind::Locks(_) | RowKind::Spans(_) | RowKind::Events(_))
     }
 
     pub(crate) fn new(kind: RowKind) -> Self {
@@ -104,6 +109,8 @@ impl Row {
             RowKind::Task(task) => (3, task.0),
             RowKind::Calls(depth) => (4, u64::from(depth)),
             RowKind::Locks(number) => (5, u64::from(number)),
+            RowKind::Spans(depth) => (6, u64::from(depth)),
+            RowKind::Events(number) => (7, u64::from(number)),
         };
         put(out, kind);
         put(out, number);
@@ -132,6 +139,8 @@ impl Row {
             3 => RowKind::Task(Task(number)),
             4 => RowKind::Calls(small?),
             5 => RowKind::Locks(small?),
+            6 => RowKind::Spans(small?),
+            7 => RowKind::Events(small?),
             _ => return Err(Damaged(Damage::NoRowKind)),
         };
         let process = process(bytes.number()?)?;

@@ -17,6 +17,8 @@ enum Source {
     Ran(RowId),
     /// A thread was in this function.
     Called(FunctionId),
+    /// A span, or an event of a program, by its number among their names.
+    Own(usize),
     /// A thread waited for a lock of this kind, or had it.
     Lock(&'static str, LockAddress),
 }
@@ -29,6 +31,9 @@ pub(crate) struct Table {
     numbers: Vec<Option<StateId>>,
     functions: Vec<Option<StateId>>,
     locks: HashMap<(&'static str, LockAddress, Class), StateId>,
+    /// Names of spans and events, and their states.
+    own: Vec<String>,
+    of_own: HashMap<(String, Class), StateId>,
 }
 
 impl Table {
@@ -89,6 +94,18 @@ impl Table {
         new
     }
 
+    /// The state of a thread that is in the span of this name, or emits the event.
+    pub(crate) fn own(&mut self, class: Class, name: &str) -> StateId {
+        let key = (name.to_owned(), class);
+        if let Some(known) = self.of_own.get(&key) {
+            return *known;
+        }
+        let new = self.add(class, Source::Own(self.own.len()));
+        self.own.push(name.to_owned());
+        self.of_own.insert(key, new);
+        new
+    }
+
     fn add(&mut self, class: Class, source: Source) -> StateId {
         self.states.push((class, source));
         StateId((self.states.len() - 1) as u32)
@@ -119,6 +136,12 @@ impl Table {
                 let name = function(called);
                 State { class: *class, about: name.clone(), name, thread: None }
             }
+            Source::Own(number) => {
+                let name = self.own[number].clone();
+                // Without its provider.
+                let about = split(&name).map_or(name.as_str(), |(_, name)| name).to_owned();
+                State { class: *class, name, about, thread: None }
+            }
             Source::Lock(kind, lock) => {
                 let about = format!("{kind} {lock:#x}");
                 let name = format!("{} {about}", if *class == Class::Waits { "waits for" } else { "has" });
@@ -129,5 +152,31 @@ impl Table {
             }
         };
         self.states.iter().map(&mut state).collect()
+    }
+}
+
+/// The provider in a class's name, and the event's own name. A provider can be a path: `shop::db:query`.
+pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
+    let is_single = |at: &usize| {
+        let is_colon = |at: usize| name.as_bytes().get(at) == Some(&b':');
+        !is_colon(at + 1) && !at.checked_sub(1).is_some_and(is_colon)
+    };
+    let at = name.match_indices(':').map(|(at, _)| at).find(is_single)?;
+    Some((&name[..at], &name[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_provider_can_be_a_path() {
+        assert_eq!(split("shop:sale"), Some(("shop", "sale")));
+        assert_eq!(split("shop::db:query"), Some(("shop::db", "query")));
+        assert_eq!(split("shop::db:event src/db.rs:12"), Some(("shop::db", "event src/db.rs:12")));
+        for name in ["", "sched_switch", "shop::db", "a:::b"] {
+            assert_eq!(split(name), None, "{name}");
+        }
+        assert_eq!(split(":"), Some(("", "")));
     }
 }

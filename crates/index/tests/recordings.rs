@@ -144,7 +144,8 @@ fn cpus_do_what_their_threads_do() {
             match row.kind {
                 RowKind::Cpu(_) => cpus += running.sum::<Duration>(),
                 RowKind::Thread(_) => threads += running.sum::<Duration>(),
-                RowKind::Process(_) | RowKind::Task(_) | RowKind::Calls(_) | RowKind::Locks(_) => {}
+                RowKind::Process(_) | RowKind::Task(_) => {}
+                RowKind::Calls(_) | RowKind::Locks(_) | RowKind::Spans(_) | RowKind::Events(_) => {}
             }
             assert!(sums.values().copied().sum::<Duration>() <= length);
         }

@@ -3,7 +3,7 @@
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 
 /// Number of classes.
-pub const CLASSES: usize = 13;
+pub const CLASSES: usize = 14;
 
 /// What kind of state: what a viewer gives a colour, and statistics a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,12 +29,14 @@ pub enum Class {
     Nested,
     /// A CPU without a running thread.
     Idle,
-    /// A thread is in a function.
+    /// A thread is in a function or a span.
     Call,
     /// It waits for a lock.
     Waits,
     /// It has a lock.
     Holds,
+    /// A nanosecond in which an event of a program happened.
+    Event,
 }
 
 impl Class {
@@ -53,6 +55,7 @@ impl Class {
         Class::Call,
         Class::Waits,
         Class::Holds,
+        Class::Event,
     ];
 
     /// The class of this number.

@@ -30,7 +30,7 @@ export async function enter(token) {
 
 /**
  * Runs of buckets of equal content, seven 32-bit words each: first bucket, number of buckets, longest state, and
- * then bytes: thirteen shares in 255ths, a zero, and the number of changes.
+ * then bytes: fourteen shares in 255ths, and the number of changes.
  * @typedef {{words: Uint32Array, bytes: Uint8Array, count: number}} Runs
  */
 

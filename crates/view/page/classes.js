@@ -22,20 +22,28 @@ export const CLASSES = [
   { name: "blocked", light: "#dfe4ea", dark: "#2c3641" },
   { name: "nested", light: "#009e73", dark: "#2bb58c" },
   { name: "idle", light: "#f0f2f5", dark: "#1f262e" },
-  { name: "function", light: "#8fb7d9", dark: "#4b7ea8" },
+  { name: "function, span", light: "#8fb7d9", dark: "#4b7ea8" },
   { name: "waits for lock", light: "#f0b27f", dark: "#8f5a2e", hatch: "falling" },
   { name: "has lock", light: "#5aa469", dark: "#6dbb7d" },
+  { name: "event", light: "#1b222b", dark: "#e4e9ef" },
 ];
 
 export const UNKNOWN = 0;
-/** Classes of parts of threads: functions and locks. */
+/** Events of programs: each is a nanosecond of it. */
+export const EVENT = 13;
+/** Classes of parts of threads: functions, spans and locks. */
 export const PARTS = [10, 11, 12];
 /** Classes of threads on a CPU. */
 export const RUNNING = [1, 2, 3, 4];
 /** Classes from the bottom of a column to its top. */
-export const ORDER = [10, 12, 11, 1, 2, 3, 4, 8, 6, 5, 7, 9, 0];
+export const ORDER = [13, 10, 12, 11, 1, 2, 3, 4, 8, 6, 5, 7, 9, 0];
 /** Of these groups at least one pixel is drawn where any of their time lies. */
-export const SEEN = [[0], RUNNING, [5, 6], [10], [11], [12]];
+export const SEEN = [[0], RUNNING, [5, 6], [10], [11], [12], [13]];
+
+/** Colours of events by name, for light and dark pages. @type {[string, string][]} */
+const MARKS = [
+  ["#0072b2", "#56b4e9"], ["#b34700", "#f0a060"], ["#00795a", "#3ecfa4"], ["#a0357a", "#e79ac8"], ["#8a6d00", "#f0e442"], ["#4b4b4b", "#c8c8c8"],
+];
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -47,6 +55,17 @@ export function onScheme(changed) {
 /** @param {number} number */
 export function color(number) {
   return dark.matches ? CLASSES[number].dark : CLASSES[number].light;
+}
+
+/** The colour of the events of a name. @param {number} state the name's number */
+export function markColor(state) {
+  return MARKS[state % MARKS.length][dark.matches ? 1 : 0];
+}
+
+/** A colour as a pixel (little-endian RGBA). @param {string} hex */
+export function pixel(hex) {
+  const part = (/** @type {number} */ at) => parseInt(hex.slice(at, at + 2), 16);
+  return (0xff000000 | (part(5) << 16) | (part(3) << 8) | part(1)) >>> 0;
 }
 
 /** A colour of the page's style. @param {string} name */

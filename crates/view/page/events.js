@@ -20,14 +20,15 @@ const EVER = Number.MAX_SAFE_INTEGER;
 export class Events {
   /**
    * @param {HTMLElement} place @param {{from: number, to: number}} span @param {import("./tracks.js").Row | undefined} track
-   * @param {import("./selection.js").Ways} ways
+   * @param {import("./selection.js").Ways} ways @param {string | null} [name] of an event whose fields are shown
    */
-  constructor(place, span, track, ways) {
+  constructor(place, span, track, ways, name = null) {
     this.place = place;
     /** What scrolls. */
     this.scroller = place.closest(".events") ?? place;
     this.span = span;
     this.ways = ways;
+    this.name = name;
     /** Of a CPU's state, only its events. */
     this.cpu = track?.kind === "cpu" ? Number(track.number) : null;
     this.tid = track?.kind === "thread" ? track.number : null;
@@ -65,6 +66,8 @@ export class Events {
       const { from, to } = this.span;
       const answer = await this.ask({ from, to, most: WITHIN });
       this.list = answer.events;
+      const own = this.list.find((event) => event.name === this.name && (this.tid === null || event.tid === this.tid));
+      if (own) this.opened.add(own);
       const count = answer.is_cut ? `the first ${answer.events.length}` : String(answer.events.length);
       const whose = this.cpu === null ? "of all threads" : "of this CPU";
       this.note.textContent = `${count} within it, ${whose}`;

@@ -108,11 +108,17 @@ export function keys(page) {
     if (pan) view.pan(MOVE * pan);
     frame = requestAnimationFrame(move);
   };
-  const typing = (/** @type {KeyboardEvent} */ event) => event.target instanceof HTMLInputElement || document.querySelector("dialog[open]");
+  const typing = (/** @type {KeyboardEvent} */ event) => event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || document.querySelector("dialog[open]");
+  // These scroll the details.
+  const scrolls = (/** @type {KeyboardEvent} */ event) =>
+    event.target instanceof Element && event.target.closest("#details") && ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"].includes(event.key);
   window.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || typing(event)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event) || scrolls(event)) return;
     const name = event.key.toLowerCase();
-    if (HELD[name]) {
+    if (name === "escape" && event.target instanceof Element && event.target.closest("#details")) {
+      event.preventDefault();
+      document.getElementById("labels")?.focus();
+    } else if (HELD[name]) {
       event.preventDefault();
       held.add(name);
       if (!frame) move();

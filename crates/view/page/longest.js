@@ -2,6 +2,7 @@
 // The states of which a number in the statistics is the sum. Each leads to its events.
 
 import { ask } from "./api.js";
+import { EVENT } from "./classes.js";
 import { element, head, link } from "./selection.js";
 import { duration, exact } from "./time.js";
 
@@ -31,22 +32,30 @@ export async function showLongest(place, { from, to }, { row, classes, state }, 
     whole.append(element("p", String(/** @type {Error} */ (error).message), "lost"));
     return;
   }
-  const count = `${answer.count.toLocaleString("en")} ${answer.count === 1 ? "state" : "states"}`;
-  const sum = element("p", `${count}, together ${duration(answer.sum)}${answer.spans.length < answer.count ? `; the ${answer.spans.length} longest` : ""}`);
+  // Events have no duration.
+  const isEvents = classes.every((of) => of === EVENT);
+  const kind = isEvents ? "event" : "state";
+  const count = `${answer.count.toLocaleString("en")} ${answer.count === 1 ? kind : `${kind}s`}`;
+  const some = answer.spans.length < answer.count ? `; the ${answer.spans.length} ${isEvents ? "first" : "longest"}` : "";
+  const sum = element("p", `${count}${isEvents ? "" : `, together ${duration(answer.sum)}`}${some}`);
   sum.dataset.ns = String(answer.sum);
   const table = element("table", undefined, "narrow");
-  table.setAttribute("aria-label", "States, the longest first");
+  table.setAttribute("aria-label", isEvents ? "Events" : "States, the longest first");
   const [top, body] = [element("thead"), element("tbody")];
   const line = element("tr");
-  for (const name of ["begin", "duration", "share", "state"]) line.append(element("th", name));
+  for (const name of isEvents ? ["time", "event"] : ["begin", "duration", "share", "state"]) line.append(element("th", name));
   top.append(line);
   for (const [of, number, begin, end] of answer.spans) {
     const made = element("tr");
     const first = element("th");
     first.append(link(exact(begin), () => page.select(of, begin), "Select it: its events"));
-    made.append(first, element("td", duration(end - begin)));
-    made.lastElementChild?.setAttribute("data-ns", String(end - begin));
-    made.append(element("td", `${(((end - begin) / Math.max(1, answer.sum)) * 100).toFixed(1)} %`), element("td", answer.states[number].name));
+    made.append(first);
+    if (!isEvents) {
+      made.append(element("td", duration(end - begin)));
+      made.lastElementChild?.setAttribute("data-ns", String(end - begin));
+    }
+    if (isEvents) made.append(element("td", answer.states[number].name));
+    else made.append(element("td", `${(((end - begin) / Math.max(1, answer.sum)) * 100).toFixed(1)} %`), element("td", answer.states[number].name));
     body.append(made);
   }
   table.append(top, body);

@@ -2,9 +2,10 @@
 // The picture: tracks as pixels, and on a canvas above them names, grid, losses, selection.
 
 import { ask } from "./api.js";
-import { fit, stripe } from "./axis.js";
+import { fit } from "./axis.js";
 import { CLASSES, PARTS, color, ink, patterns, textOn } from "./classes.js";
-import { columns, paint } from "./pixels.js";
+import { hatch } from "./losses.js";
+import { columns, counts, marks, paint } from "./pixels.js";
 import { HEIGHT } from "./tracks.js";
 
 /** @typedef {import("./tracks.js").Node} Node */
@@ -23,7 +24,7 @@ export class Picture {
   /**
    * @param {HTMLCanvasElement} pixels @param {HTMLCanvasElement} overlay @param {import("./window.js").View} view
    * @param {import("./tiles.js").Tiles} tiles @param {(row: number) => string} named names of threads
-   * @param {{cpu: number | null, from: number, to: number}[]} losses
+   * @param {import("./losses.js").Loss[]} losses
    */
   constructor(pixels, overlay, view, tiles, named, losses) {
     Object.assign(this, { pixels, overlay, view, tiles, named, losses });
@@ -32,9 +33,11 @@ export class Picture {
     this.view = view;
     this.tiles = tiles;
     this.named = named;
-    this.losses = losses;
+    this.losses = [...losses].sort((a, b) => a.from - b.from);
     /** What was drawn: by row, the heights of the classes of each column. @type {Map<number, Uint8Array>} */
     this.drawn = new Map();
+    /** Of events, how many lie in each column. @type {Map<number, Uint32Array>} */
+    this.counted = new Map();
     /** @type {Map<number, [number, number, number][]>} */
     this.spans = new Map();
     /** @type {Map<number, State>} */
@@ -49,10 +52,9 @@ export class Picture {
   }
 
   /**
-   * @param {Node[]} tracks @param {number} top first pixel of them that is seen @param {number} width
-   * @param {number} height
+   * @param {import("./tracks.js").Layout} layout @param {number} width @param {number} height
    */
-  draw(tracks, top, width, height) {
+  draw(layout, width, height) {
     for (const canvas of [this.pixels, this.overlay]) {
       canvas.style.width = `${width}px`;
       canvas.style.height = `${height}px`;
@@ -63,9 +65,15 @@ export class Picture {
     const target = new Uint32Array(image.data.buffer);
     const [sums, colors, shift] = [new Float32Array(wide * CLASSES.length), patterns(), this.shift(wide)];
     this.drawn.clear();
-    for (const { track, y } of seen(tracks, top, height)) {
+    this.counted.clear();
+    for (const { track, at, y } of layout.seen()) {
       const [first, last] = [Math.round((y + MARGIN) * ratio), Math.round((y + HEIGHT - MARGIN) * ratio)];
+      if (at < layout.pinned) target.fill(0, Math.round(y * ratio) * wide, Math.round((y + HEIGHT) * ratio) * wide);
       if (track.id === null) continue;
+      if (track.kind === "events") {
+        this.events(track.id, target, [first, last], shift, ratio);
+        continue;
+      }
       columns(this.tiles.get(track.id, this.view.from, this.view.to, shift), this.view.from, this.view.to, wide, sums);
       const kept = new Uint8Array(wide * CLASSES.length);
       paint(target, wide, first, last - first, wide, sums, colors, kept);
@@ -74,12 +82,22 @@ export class Picture {
     context.putImageData(image, 0, 0);
   }
 
+  /** @param {number} row @param {Uint32Array} target @param {number[]} lines @param {number} shift @param {number} ratio */
+  events(row, target, [first, last], shift, ratio) {
+    const wide = this.pixels.width;
+    const [found, names, kept] = [new Uint32Array(wide), new Uint32Array(wide), new Uint8Array(wide * CLASSES.length)];
+    counts(this.tiles.get(row, this.view.from, this.view.to, shift), this.view.from, this.view.to, wide, found, names);
+    marks(target, wide, first, last - first, Math.round(2 * ratio), found, names, kept);
+    this.counted.set(row, found);
+    this.drawn.set(row, kept);
+  }
+
   /**
-   * @param {Node[]} tracks @param {number} top @param {number[]} grid where lines are
+   * @param {import("./tracks.js").Layout} layout @param {number[]} grid where lines are
    * @param {(import("./selection.js").Found & {row: number}) | null} state the selected one
    * @param {number | null} pointer the pointer's time @param {import("./search.js").Marks} found matches of the search
    */
-  annotate(tracks, top, grid, state, pointer, found) {
+  annotate(layout, grid, state, pointer, found) {
     const { context, width, height } = fit(this.overlay);
     context.clearRect(0, 0, width, height);
     context.globalAlpha = 0.5;
@@ -88,7 +106,8 @@ export class Picture {
     context.globalAlpha = 1;
     const scale = width / (this.view.to - this.view.from);
     const x = (/** @type {number} */ time) => (time - this.view.from) * scale;
-    for (const { track, y } of seen(tracks, top, height)) {
+    for (const { track, at, y } of layout.seen()) {
+      if (at < layout.pinned) context.clearRect(0, y, width, HEIGHT);
       const { area } = this.view;
       if (area && isMarked(track, area.rows)) {
         context.fillStyle = ink("--accent");
@@ -97,14 +116,11 @@ export class Picture {
         context.globalAlpha = 1;
       }
       if (track.id === null) continue;
-      this.names(context, track.id, y, x, width);
+      if (track.kind === "events") this.eventNames(context, track.id, y, x, width);
+      else this.names(context, track.id, y, x, width);
       if (track.end <= this.view.from) hint(context, "◂ earlier", 6, y);
       else if (track.begin >= this.view.to) hint(context, "later ▸", width - 56, y);
-      for (const { cpu, from, to } of this.losses) {
-        if (track.kind === "cpu" && cpu !== null && track.name === `CPU ${cpu}` && from < this.view.to && to > this.view.from) {
-          stripe(context, x(from), Math.max(1, x(to) - x(from)), y + 1, 4);
-        }
-      }
+      hatch(context, track, this.losses, y, this.view, x);
       if (state && state.row === track.id) {
         context.strokeStyle = ink("--ink");
         context.lineWidth = 2;
@@ -112,7 +128,11 @@ export class Picture {
         context.strokeRect(left, y + 1, Math.max(2, right - left), HEIGHT - 2);
       }
     }
-    if (state?.waker?.row != null) arrow(context, this.places(tracks, top, state.waker.row, state.row), x(state.waker.at));
+    if (layout.pinned > 0) {
+      context.fillStyle = ink("--faint");
+      context.fillRect(0, layout.pinned * HEIGHT - 1, width, 1);
+    }
+    if (state?.waker?.row != null) arrow(context, layout.places([state.waker.row, state.row]), x(state.waker.at));
     if (this.view.area) {
       context.fillStyle = ink("--accent");
       for (const time of [this.view.area.from, this.view.area.to]) context.fillRect(Math.round(x(time)), 0, 1, height);
@@ -130,10 +150,28 @@ export class Picture {
     }
   }
 
-  /** Where the middles of two rows are; null of one that is not shown. @param {Node[]} tracks @param {number} top @param {number} from @param {number} to */
-  places(tracks, top, from, to) {
-    const place = (/** @type {number} */ row) => tracks.findIndex(({ id }) => id === row);
-    return [place(from), place(to)].map((at) => (at < 0 ? null : (at + 0.5) * HEIGHT - top));
+  /**
+   * A critical path: a bar below each step, and lines from one to the next.
+   * @param {import("./tracks.js").Layout} layout @param {import("./why.js").Step[]} steps
+   */
+  path(layout, steps) {
+    const { context, width } = fit(this.overlay);
+    const scale = width / (this.view.to - this.view.from);
+    const x = (/** @type {number} */ time) => (time - this.view.from) * scale;
+    context.fillStyle = ink("--found");
+    let last = null;
+    for (const { actor, from, to } of steps) {
+      const [place] = actor.row === null ? [null] : layout.places([actor.row]);
+      if (to > this.view.from && from < this.view.to) {
+        if (place !== null) context.fillRect(Math.max(0, x(from)), place + HEIGHT / 2 - 4, Math.max(2, Math.min(width, x(to)) - Math.max(0, x(from))), 3);
+        if (last !== null && place !== null && last !== place && from >= this.view.from) {
+          context.globalAlpha = 0.4;
+          context.fillRect(Math.round(x(from)), Math.min(last, place) + HEIGHT / 2 - 4, 1, Math.abs(last - place));
+          context.globalAlpha = 1;
+        }
+      }
+      last = place ?? last;
+    }
   }
 
   /**
@@ -169,12 +207,30 @@ export class Picture {
   }
 
   /**
-   * Asks for the states of what is seen, once it is still.
-   * @param {Node[]} tracks @param {number} top @param {number} height @param {() => void} came
+   * Names of events, where there is room up to the next one.
+   * @param {CanvasRenderingContext2D} context @param {number} row @param {number} y
+   * @param {(time: number) => number} x @param {number} width
    */
-  askNames(tracks, top, height, came) {
-    const rows = seen(tracks, top, height).map(({ track }) => track)
-      .filter(({ id, kind }) => id !== null && kind !== "heading" && kind !== "process").map(({ id }) => id);
+  eventNames(context, row, y, x, width) {
+    context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    context.textBaseline = "middle";
+    context.fillStyle = ink("--ink");
+    const spans = this.spans.get(row) ?? [];
+    for (const [at, [number, from]] of spans.entries()) {
+      const right = Math.min(width, at + 1 < spans.length ? x(spans[at + 1][1]) : width);
+      const state = this.states.get(number);
+      if (!state || x(from) < 0 || right - x(from) < NAMED) continue;
+      context.fillText(cut(context, state.about, right - x(from) - 10), x(from) + 6, y + HEIGHT / 2 + 0.5);
+    }
+  }
+
+  /**
+   * Asks for the states of what is seen, once it is still.
+   * @param {import("./tracks.js").Layout} layout @param {() => void} came
+   */
+  askNames(layout, came) {
+    const rows = [...new Set(layout.seen().map(({ track }) => track)
+      .filter(({ id, kind }) => id !== null && kind !== "heading" && kind !== "process").map(({ id }) => id))];
     const asked = { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows };
     const key = JSON.stringify(asked);
     if (key === this.spansOf) return;
@@ -228,16 +284,6 @@ function isMarked(track, rows) {
 /** Whether a row is in a track. @param {Node} track @param {number} row @returns {boolean} */
 function has(track, row) {
   return track.children.some((child) => child.id === row || has(child, row));
-}
-
-/** The tracks that are seen and where. @param {Node[]} tracks @param {number} top @param {number} height */
-export function seen(tracks, top, height) {
-  const found = [];
-  const last = Math.min(tracks.length, Math.ceil((top + height) / HEIGHT));
-  for (let at = Math.max(0, Math.floor(top / HEIGHT)); at < last; at++) {
-    found.push({ track: tracks[at], y: at * HEIGHT - top });
-  }
-  return found;
 }
 
 /** A text, cut so that it fits. @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */

@@ -3,7 +3,7 @@
 // memory of an image. The cost depends on the size of the picture, not on what happened.
 
 import { RUN } from "./api.js";
-import { CLASSES, ORDER, SEEN } from "./classes.js";
+import { CLASSES, EVENT, ORDER, SEEN, markColor, pixel } from "./classes.js";
 
 /** @typedef {import("./tiles.js").Tile} Tile */
 
@@ -90,6 +90,49 @@ export function paint(image, stride, top, height, width, sums, patterns, kept) {
       for (let pixels = heights[of]; pixels > 0; pixels--, line--) {
         if (line >= 0 && line < lines) image[line * stride + column] = pattern[((line & 3) << 2) | (column & 3)];
       }
+    }
+  }
+}
+
+/**
+ * How many events lie in each column, and the name of one of them.
+ * @param {Tile[]} tiles @param {number} from @param {number} to @param {number} width @param {Uint32Array} found
+ * @param {Uint32Array} names
+ */
+export function counts(tiles, from, to, width, found, names) {
+  found.fill(0);
+  const scale = width / (to - from);
+  for (const { runs, shift, first } of tiles) {
+    const length = 2 ** shift;
+    for (let run = 0; run < runs.count; run++) {
+      const word = run * RUN;
+      const changes = runs.bytes[word * 4 + 26] | (runs.bytes[word * 4 + 27] << 8);
+      for (let bucket = 0; bucket < runs.words[word + 1] && changes > 0; bucket++) {
+        const begin = (first + runs.words[word] + bucket) * length;
+        if (begin + length <= from || begin >= to) continue;
+        const column = Math.max(0, Math.min(width - 1, Math.floor((begin - from) * scale)));
+        found[column] += changes;
+        names[column] = runs.words[word + 2];
+      }
+    }
+  }
+}
+
+/**
+ * Paints events: a mark in each column that has any, the higher the more there are.
+ * @param {Uint32Array} image @param {number} stride pixels of a line @param {number} top first line
+ * @param {number} height @param {number} wide how many pixels a mark is wide @param {Uint32Array} found
+ * @param {Uint32Array} names @param {Uint8Array} kept takes the heights
+ */
+export function marks(image, stride, top, height, wide, found, names, kept) {
+  const lines = image.length / stride;
+  for (let column = 0; column < found.length; column++) {
+    if (found[column] === 0) continue;
+    const high = Math.min(height, Math.round(height * (0.4 + 0.1 * Math.log2(found[column]))));
+    const color = pixel(markColor(names[column]));
+    kept[column * COUNT + EVENT] = high;
+    for (let at = column; at < Math.min(column + wide, found.length) && (at === column || found[at] === 0); at++) {
+      for (let line = Math.max(0, top + height - high); line < Math.min(lines, top + height); line++) image[line * stride + at] = color;
     }
   }
 }

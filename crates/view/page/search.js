@@ -173,13 +173,19 @@ export class Search {
 
 /**
  * The panel of a match: the event, among those around it.
- * @param {HTMLElement} place @param {string} title @param {number} at @param {import("./selection.js").Ways} ways
+ * @param {HTMLElement} place @param {string} title @param {number} at @param {string} text what is searched
+ * @param {import("./selection.js").Ways} ways @param {(tid: string) => void} found takes the thread of the match
  */
-export function showMatch(place, title, at, ways) {
+export async function showMatch(place, title, at, text, ways, found) {
   const whole = element("div", undefined, "events");
   const inner = element("div");
   whole.append(head(title, exact(at), ways.close), inner);
   place.className = "wide";
   place.replaceChildren(whole);
-  void new Events(inner, { from: at, to: at }, undefined, ways).show();
+  const events = new Events(inner, { from: at, to: at }, undefined, ways);
+  await events.show();
+  const words = text.toLowerCase().split(/\s+/);
+  const match = events.list.find((event) => event.at === at && words.every((word) => `${event.name} ${event.text}`.toLowerCase().includes(word)));
+  const tid = match?.tid;
+  if (tid != null) found(tid);
 }

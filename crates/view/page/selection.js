@@ -1,7 +1,7 @@
 // @ts-check
 // What is shown of the selected state: what it is, how it came about and what followed; the events around it.
 
-import { CLASSES } from "./classes.js";
+import { CLASSES, EVENT } from "./classes.js";
 import { Events } from "./events.js";
 import { duration, exact } from "./time.js";
 
@@ -18,6 +18,7 @@ import { duration, exact } from "./time.js";
  * @property {(step: -1 | 1, ofKind: boolean) => void} step
  * @property {(time: number | null) => void} point shows a time in the picture
  * @property {() => void} close
+ * @property {() => void} why shows what it waited for
  */
 
 /** @param {string} name @param {string} [text] @param {string} [className] */
@@ -58,11 +59,14 @@ function called({ state }, ways) {
  */
 export function showState(place, row, found, track, ways) {
   const facts = element("div");
-  facts.append(head(ways.named(row), "", ways.close), steps(ways), description(row, found, ways));
+  const title = head(ways.named(row), "", ways.close);
+  const isThread = track?.kind === "thread" || track?.kind === "task" || found.state.thread !== null;
+  if (isThread && found.state.class !== EVENT) title.insertBefore(link("Why so long?", ways.why, "What it waited for (Y)"), title.lastElementChild);
+  facts.append(title, steps(ways), description(row, found, ways));
   const events = element("div", undefined, "events");
   place.className = "";
   place.replaceChildren(facts, events);
-  void new Events(events, found, track, ways).show();
+  void new Events(events, found, track, ways, found.state.class === EVENT ? found.state.name : null).show();
 }
 
 /** @param {number} row @param {Found} found @param {Ways} ways */
@@ -76,15 +80,19 @@ function description(row, found, ways) {
     list.append(element("dt", term), made);
     return made;
   };
-  add("state", state.thread === null ? state.name : CLASSES[state.class].name);
+  const isEvent = state.class === EVENT;
+  add(isEvent ? "event" : "state", state.thread === null ? state.name : CLASSES[state.class].name);
   if (state.thread !== null) {
     const thread = state.thread;
     add("thread", link(ways.named(thread), () => ways.go(thread, from), "What the thread does then"));
   }
   if (ran_on !== null) add("on", link(ways.named(ran_on), () => ways.go(ran_on, from), "What the CPU does then"));
-  add("begin", exact(from), from);
-  add("end", exact(to), to);
-  add("duration", duration(to - from), to - from);
+  if (isEvent) add("time", exact(from), from);
+  else {
+    add("begin", exact(from), from);
+    add("end", exact(to), to);
+    add("duration", duration(to - from), to - from);
+  }
   if (holders) {
     const made = add("owner", holders.length ? "" : "no event reports one");
     made.dataset.holders = holders.join();
@@ -103,11 +111,12 @@ function description(row, found, ways) {
 
   /** @param {string} term @param {Neighbour | null} of @param {number} gap time between them of which nothing is known */
   function neighbour(term, of, gap) {
-    if (!of) add(term, "no further state");
+    if (!of) add(term, isEvent ? "no further event" : "no further state");
     else {
       const value = add(term, link(called(of, ways), () => ways.go(row, of.from), "Select it"));
-      value.append(` ${duration(of.to - of.from)}`);
-      if (gap > 0) value.append(`, ${duration(gap)} without a known state between`);
+      if (isEvent) value.append(`, ${duration(gap + of.to - of.from)} ${of === before ? "earlier" : "later"}`);
+      else value.append(` ${duration(of.to - of.from)}`);
+      if (gap > 0 && !isEvent) value.append(`, ${duration(gap)} without a known state between`);
     }
   }
 }

@@ -2,12 +2,12 @@
 // The table of an area: how long each track was in each class of states, exactly.
 
 import { ask } from "./api.js";
-import { CLASSES, PARTS, RUNNING } from "./classes.js";
+import { CLASSES, EVENT, PARTS, RUNNING } from "./classes.js";
 import { element, head, link } from "./selection.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{row: number, classes: number[], states: [number, number][]}} Sums */
-/** @typedef {{title: string, classes: number[]}} Column */
+/** `isCount`: its numbers are not times. @typedef {{title: string, classes: number[], isCount?: boolean}} Column */
 /** A column's time. @param {Column} column @param {Sums} sums */
 const time = ({ classes }, sums) => classes.reduce((sum, of) => sum + sums.classes[of], 0);
 
@@ -20,7 +20,10 @@ const COLUMNS = [
 ];
 
 /** Of parts of threads. @type {Column[]} */
-const RARER = PARTS.map((of) => ({ title: CLASSES[of].name, classes: [of] }));
+const RARER = [...PARTS.map((of) => ({ title: CLASSES[of].name, classes: [of] })), { title: "events", classes: [EVENT], isCount: true }];
+
+/** A number as text. @param {number} value @param {boolean} [isCount] */
+const figure = (value, isCount) => (isCount ? value.toLocaleString("en") : duration(value));
 
 /** The columns of an answer that have any time. @param {{rows: Sums[]}} answer */
 function columns({ rows }) {
@@ -37,7 +40,7 @@ const MOST = 300;
 
 /**
  * @param {HTMLElement} place @param {{from: number, to: number, rows: number[] | null}} area
- * @param {{named: (row: number) => string, close: () => void, lost: (error: unknown) => void, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void}} page
+ * @param {{named: (row: number) => string, close: () => void, lost: (error: unknown) => void, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void, flame: () => void, why: (row: number) => (() => void) | null}} page
  */
 export async function showStatistics(place, area, page) {
   const { from, to } = area;
@@ -57,6 +60,7 @@ export async function showStatistics(place, area, page) {
   }
   if (answer.rows.length === 0) whole.append(element("p", "No state of these tracks lies in this time."));
   else table(whole, answer, page);
+  title.insertBefore(link("Samples", page.flame, "The functions that were sampled in this area, as a flame graph (G)"), title.lastElementChild);
   if (answer.rows.length > 0) title.insertBefore(save(answer, page.named), title.lastElementChild);
   const left = answer.left_out + Math.max(0, answer.rows.length - MOST);
   if (left > 0) whole.append(element("p", `${left} more tracks were on CPUs for less time.`));
@@ -66,7 +70,7 @@ export async function showStatistics(place, area, page) {
 function save(answer, named) {
   const all = [...COLUMNS, ...RARER];
   const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
-  const head = ["track", ...all.map(({ title }) => `${title} ns`)].join(",");
+  const head = ["track", ...all.map(({ title, isCount }) => (isCount ? title : `${title} ns`))].join(",");
   const lines = answer.rows.map((/** @type {Sums} */ sums) => [quoted(named(sums.row)), ...all.map((column) => time(column, sums))].join(","));
   const link = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
   link.href = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], { type: "text/csv" }));
@@ -74,7 +78,7 @@ function save(answer, named) {
   return link;
 }
 
-/** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void}} page */
+/** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void, why: (row: number) => (() => void) | null}} page */
 function table(place, answer, page) {
   const made = element("table");
   made.setAttribute("aria-label", "Time of each track by state");
@@ -102,7 +106,8 @@ function table(place, answer, page) {
     cell.append(button);
     line.append(cell);
   }
-  const why = element("th", "longest waits, calls, locks");
+  const why = element("th", "mostly");
+  why.title = "Longest waits, calls, spans and locks; most frequent events";
   why.setAttribute("scope", "col");
   line.append(why);
   top.append(line);
@@ -113,7 +118,7 @@ function table(place, answer, page) {
 
 /**
  * @param {Sums} sums @param {Column[]} shown @param {Record<string, import("./picture.js").State>} states
- * @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void}} page
+ * @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void, why: (row: number) => (() => void) | null}} page
  */
 function row(sums, shown, states, page) {
   const line = element("tr");
@@ -123,20 +128,22 @@ function row(sums, shown, states, page) {
   const button = element("button", page.named(sums.row));
   button.addEventListener("click", () => page.choose(sums.row));
   label.append(button);
+  const why = page.why(sums.row);
+  if (why) label.append(" ", link("why?", why, "What it waited for in this time"));
   line.append(label);
   for (const column of shown) {
     const ns = time(column, sums);
     const cell = element("td");
-    if (ns) cell.append(link(duration(ns), () => page.longest({ row: sums.row, classes: column.classes, state: null }), "Its states"));
+    if (ns) cell.append(link(figure(ns, column.isCount), () => page.longest({ row: sums.row, classes: column.classes, state: null }), column.isCount ? "The events" : "Its states"));
     cell.dataset.ns = String(ns);
     line.append(cell);
   }
-  const reasons = sums.states.filter(([state]) => (states[state].class === 7 || PARTS.includes(states[state].class)) && states[state].about).slice(0, 2);
-  const why = element("td");
+  const reasons = sums.states.filter(([state]) => [7, EVENT, ...PARTS].includes(states[state].class) && states[state].about).slice(0, 2);
+  const most = element("td");
   for (const [at, [state, ns]] of reasons.entries()) {
-    why.append(at ? ", " : "", `${states[state].about} `);
-    why.append(link(duration(ns), () => page.longest({ row: sums.row, classes: [states[state].class], state }), "Its states"));
+    most.append(at ? ", " : "", `${states[state].about} `);
+    most.append(link(figure(ns, states[state].class === EVENT), () => page.longest({ row: sums.row, classes: [states[state].class], state }), "Its states"));
   }
-  line.append(why);
+  line.append(most);
   return line;
 }

@@ -8,6 +8,8 @@ import { duration } from "./time.js";
 export const HEIGHT = 24;
 /** The row that stands for all CPUs. */
 export const ALL_CPUS = 0xffffffff;
+/** Tracks that stay at the top, at most. */
+export const MOST_PINS = 12;
 /** Tracks that are unfolded at first, at most. */
 const UNFOLDED = 60;
 
@@ -30,11 +32,12 @@ const UNFOLDED = 60;
  * @property {Node[]} children
  * @property {boolean} folded
  * @property {number} level
+ * @property {boolean} [isPinned] whether it stays at the top
  */
 
 /** Whether a row is a part of a thread or task. @param {{kind: string}} row */
 export function isPart({ kind }) {
-  return kind === "functions" || kind === "locks";
+  return ["functions", "locks", "spans", "events"].includes(kind);
 }
 
 /** Whether a track stands for others, which its picture sums up. @param {{kind: string}} track */
@@ -44,12 +47,12 @@ export function isGroup({ kind }) {
 
 /** @param {Row} row @returns {Node} */
 function node(row) {
-  const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks" };
+  const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks", spans: "spans", events: "events" };
   const unnamed = row.kind === "process" && row.number === "" ? "process unknown" : names[/** @type {"cpu"} */ (row.kind)];
   const name = row.kind === "cpu" ? unnamed : row.name || unnamed;
-  // Functions by the number of those around them; rows of several locks at the same time.
+  // Functions and spans by the number of those around them; events by provider; rows of several locks at the same time.
   const isFirst = isPart(row) && row.number === "0";
-  const number = row.kind === "cpu" || isFirst ? "" : isPart(row) ? String(Number(row.number) + 1) : row.number;
+  const number = row.kind === "events" ? "events" : row.kind === "cpu" || isFirst ? "" : isPart(row) ? String(Number(row.number) + 1) : row.number;
   return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS : row.parent, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0 };
 }
 
@@ -74,7 +77,7 @@ export function tree(rows) {
     if (row.kind !== "task") parent.children.push(node);
     else if (!tasks.get(parent)?.push(node)) tasks.set(parent, [node]);
   }
-  // Functions by depth, then locks.
+  // Events by provider, functions by depth, locks, spans by depth.
   for (const { node } of all) {
     if (!isGroup(node) && node.children.length) {
       node.children.sort((a, b) => a.kind.localeCompare(b.kind) || Number(a.id) - Number(b.id));
@@ -113,39 +116,99 @@ export function tree(rows) {
   return roots;
 }
 
-/** The tracks that are shown, in order. @param {Node[]} roots @param {string} filter @returns {Node[]} */
+/** Orders of tracks within their group: by time used, name, number, and first time. @type {Record<string, (a: Node, b: Node) => number>} */
+export const ORDERS = {
+  used: (a, b) => b.used - a.used,
+  name: (a, b) => a.name.localeCompare(b.name, "en", { numeric: true }),
+  number: (a, b) => a.number.localeCompare(b.number, "en", { numeric: true }),
+  begin: (a, b) => a.begin - b.begin,
+};
+
+/** Orders processes, threads and tasks; all else keeps its place. @param {Node[]} roots @param {string} order */
+export function reorder(roots, order) {
+  const by = ORDERS[order] ?? ORDERS.used;
+  const place = (/** @type {Node} */ { kind }) => ["cpu", "process", "thread", "task"].indexOf(kind);
+  const sort = (/** @type {Node[]} */ nodes) => {
+    // Headings stay where they are: CPUs first, tasks after threads, others last.
+    const at = nodes.flatMap((node, at) => (place(node) > 0 ? [at] : []));
+    const sorted = at.map((at) => nodes[at]).sort((a, b) => by(a, b) || Number(a.id) - Number(b.id));
+    for (const [number, node] of sorted.entries()) nodes[at[number]] = node;
+    for (const node of nodes) if (isGroup(node)) sort(node.children);
+  };
+  sort(roots);
+}
+
+/** The tracks that are shown, in order; last, how many do not fit. @param {Node[]} roots @param {string} filter @returns {Node[]} */
 export function shown(roots, filter) {
   const text = filter.trim().toLowerCase();
   /** @type {Node[]} */
   const found = [];
+  let left = 0;
   const fits = (/** @type {Node} */ node) => node.number === text || node.name.toLowerCase().includes(text);
   /** @param {Node} node @param {boolean} whole @returns {boolean} */
   const visit = (node, whole) => {
-    const at = found.length;
+    const [at, leftBefore] = [found.length, left];
     const isWhole = whole || (text !== "" && fits(node));
     found.push(node);
     let any = isWhole || text === "";
     if (text !== "" ? true : !node.folded) {
       for (const child of node.children) any = visit(child, isWhole) || any;
     }
-    if (!any) found.length = at;
+    if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && node.kind !== "heading")];
     return any;
   };
   for (const root of roots) visit(root, false);
+  if (left > 0) found.push({ ...heading(`${left.toLocaleString("en")} ${left === 1 ? "track does" : "tracks do"} not fit the filter`, null, [], false), kind: "note" });
   return found;
+}
+
+/** Where tracks are: those that are pinned stay at the top, the others scroll below them. */
+export class Layout {
+  /** @param {Node[]} tracks the pinned ones first @param {number} pinned how many of them are pinned */
+  constructor(tracks, pinned) {
+    this.tracks = tracks;
+    this.pinned = pinned;
+    /** First pixel that is seen of those that scroll. */
+    this.top = 0;
+    /** Pixels for all. */
+    this.height = 0;
+  }
+
+  /** Where a track begins in what is seen. @param {number} at its number */
+  y(at) {
+    return at * HEIGHT - (at < this.pinned ? 0 : this.top);
+  }
+
+  /** The number of the track at a pixel. @param {number} y */
+  at(y) {
+    return Math.floor((y < this.pinned * HEIGHT ? y : y + this.top) / HEIGHT);
+  }
+
+  /** The tracks that are seen, and where. */
+  seen() {
+    const found = [];
+    const numbers = Array.from({ length: Math.min(this.pinned, this.tracks.length) }, (_, at) => at);
+    const last = Math.min(this.tracks.length, Math.ceil((this.top + this.height) / HEIGHT));
+    for (let at = Math.floor(this.top / HEIGHT) + this.pinned; at < last; at++) numbers.push(at);
+    for (const at of numbers) found.push({ track: this.tracks[at], at, y: this.y(at) });
+    // Those that scroll are drawn first: pinned ones hide them.
+    return found.reverse();
+  }
+
+  /** Where the middles of two rows are; null of one that is not shown. @param {number[]} rows */
+  places(rows) {
+    const place = (/** @type {number} */ row) => this.tracks.findIndex(({ id }) => id === row);
+    return rows.map(place).map((at) => (at < 0 ? null : this.y(at) + HEIGHT / 2));
+  }
 }
 
 /**
  * Puts labels into the page.
- * @param {HTMLElement} place @param {Node[]} tracks @param {number} top first pixel that is seen
- * @param {number} height of what is seen @param {Node | null} chosen
+ * @param {HTMLElement} place @param {Layout} layout @param {Node | null} chosen
  */
-export function label(place, tracks, top, height, chosen) {
-  const first = Math.max(0, Math.floor(top / HEIGHT));
-  const last = Math.min(tracks.length, Math.ceil((top + height) / HEIGHT));
-  const labels = [];
-  for (let at = first; at < last; at++) labels.push(one(tracks[at], at, at * HEIGHT - top, tracks[at] === chosen));
-  place.replaceChildren(...labels);
+export function label(place, layout, chosen) {
+  const labels = layout.seen().map(({ track, at, y }) => one(track, at, y, track === chosen));
+  place.replaceChildren(...labels.reverse());
   const active = labels.find((label) => label.classList.contains("chosen"));
   if (active) place.setAttribute("aria-activedescendant", active.id);
   else place.removeAttribute("aria-activedescendant");
@@ -155,7 +218,8 @@ export function label(place, tracks, top, height, chosen) {
 function one(track, at, top, isChosen) {
   const label = document.createElement("div");
   const hasParts = track.children.length > 0;
-  label.className = `track${isGroup(track) ? " group" : ""}${isPart(track) ? " part" : ""}${isChosen ? " chosen" : ""}`;
+  const classes = { group: isGroup(track), part: isPart(track), note: track.kind === "note", pinned: Boolean(track.isPinned), chosen: isChosen };
+  label.className = ["track", ...Object.entries(classes).flatMap(([name, is]) => (is ? [name] : []))].join(" ");
   label.id = `track-${at}`;
   label.dataset.at = String(at);
   label.setAttribute("role", "treeitem");
@@ -172,8 +236,14 @@ function one(track, at, top, isChosen) {
   };
   const what = part("what", track.name);
   if (track.number) what.append(part("number", track.number));
-  label.title = track.number ? `${track.name}, ${track.kind} ${track.number}` : track.name;
+  label.title = track.number && track.kind !== "events" ? `${track.name}, ${track.kind} ${track.number}` : track.name;
   label.append(part("fold", hasParts ? (track.folded ? "▸" : "▾") : ""), what);
+  if (track.kind === "note") return label;
   label.append(part("used", track.used > 0 ? duration(track.used) : ""));
+  if (track.id !== null) {
+    const pin = part("pin", track.isPinned ? "unpin" : "pin");
+    pin.title = track.isPinned ? "Back to its place (I)" : "Keep it at the top (I)";
+    label.append(pin);
+  }
   return label;
 }

@@ -1,6 +1,8 @@
 // @ts-check
 // The window of time that is seen, the views before it, and links to it.
 
+import { MOST_PINS, ORDERS } from "./tracks.js";
+
 /** Shortest window, in nanoseconds. */
 const SHORTEST = 50;
 /** Time without a change after which a view is one to come back to, in milliseconds. */
@@ -16,6 +18,10 @@ export class View {
     this.from = 0;
     this.to = this.length;
     this.filter = "";
+    /** How tracks are ordered, and rows that stay at the top. */
+    this.order = "used";
+    /** @type {number[]} */
+    this.pins = [];
     /** What is searched among events. */
     this.find = "";
     /** The time and row of the selected state. @type {{row: number, time: number} | null} */
@@ -24,6 +30,10 @@ export class View {
     this.part = null;
     /** The area that is marked. @type {{from: number, to: number, rows: number[] | null} | null} */
     this.area = null;
+    /** Of which thread or task, and when, it is asked why. @type {{row: number, from: number, to: number} | null} */
+    this.why = null;
+    /** Whether the samples of the area are shown. */
+    this.isFlame = false;
     /** @type {(() => void)[]} */
     this.changed = [];
     /** @type {(() => void)[]} */
@@ -89,7 +99,11 @@ export class View {
       const { row, classes, state } = this.part;
       parts.push(["list", [row, classes.join("."), ...(state === null ? [] : [state])].join("-")]);
     }
+    if (this.why) parts.push(["why", [this.why.row, this.why.from, this.why.to].join("-")]);
+    if (area && this.isFlame) parts.push(["samples", "1"]);
     if (this.filter) parts.push(["filter", this.filter]);
+    if (this.order !== "used") parts.push(["order", this.order]);
+    if (this.pins.length) parts.push(["pin", this.pins.join(".")]);
     if (this.find) parts.push(["find", this.find]);
     return parts.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&");
   }
@@ -103,6 +117,9 @@ export class View {
     const [begin, end] = (link.get("area") ?? "").split("-").map(number);
     const rows = link.get("rows")?.split(".").map(number);
     this.filter = link.get("filter") ?? "";
+    this.order = Object.keys(ORDERS).find((order) => order === link.get("order")) ?? "used";
+    const pins = (link.get("pin") ?? "").split(".").map(number).filter((row) => row !== null);
+    this.pins = /** @type {number[]} */ ([...new Set(pins)]).slice(0, MOST_PINS);
     this.find = link.get("find") ?? "";
     this.state = row !== null && at !== null ? { row, time: at } : null;
     this.area = begin != null && end != null && begin < end
@@ -110,9 +127,12 @@ export class View {
       : null;
     const [of, classes, only] = (link.get("list") ?? "").split("-");
     const some = (classes ?? "").split(".").map(number);
-    this.part = this.area && number(of) !== null && some.every((one) => one !== null && one < 13)
+    this.part = this.area && number(of) !== null && some.every((one) => one !== null && one < 14)
       ? { row: Number(of), classes: /** @type {number[]} */ (some), state: number(only) }
       : null;
+    const [slow, since, until] = (link.get("why") ?? "").split("-").map(number);
+    this.why = slow != null && since != null && until != null && since < until ? { row: slow, from: since, to: until } : null;
+    this.isFlame = this.area !== null && link.get("samples") === "1";
     this.from = 0;
     this.to = this.length;
     if (from !== null && to !== null && from < to) this.set(from, to);

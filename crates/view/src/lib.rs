@@ -10,7 +10,7 @@
 //! | `token` | [`Token`]: what the user's browser knows and other users do not |
 //! | `browser` | [`Opening`]: starts a browser; other users do not see the token |
 //! | `recording` | a recording and its index, which is made if there is none |
-//! | `search` | searches among events, each in a thread of its own |
+//! | `search`, `jobs` | searches among events, and analyses, each in a thread of its own |
 //! | `api` | the answers: one module each |
 //! | `page` | the page's files, which are part of the program |
 //! | `reply`, `error` | answers as bytes; errors |
@@ -25,6 +25,7 @@ mod api;
 mod browser;
 mod error;
 mod guard;
+mod jobs;
 mod page;
 mod recording;
 mod reply;

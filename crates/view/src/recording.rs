@@ -1,5 +1,6 @@
 //! A recording and its index, which is made if there is none.
 
+use crate::jobs::Jobs;
 use crate::search::Searches;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +14,7 @@ use tracewing_units::Duration;
 pub(crate) struct Viewed {
     pub(crate) recording: Arc<Recording>,
     pub(crate) searches: Searches,
+    pub(crate) jobs: Jobs,
     cache: Cache,
     ready: OnceLock<Result<Ready, String>>,
     /// Bytes of the recording that were read, and that are to be read, for the index.
@@ -37,6 +39,7 @@ impl Viewed {
         Viewed {
             recording: Arc::new(recording),
             searches: Searches::default(),
+            jobs: Jobs::default(),
             cache,
             ready: OnceLock::new(),
             done: AtomicU64::new(0),
@@ -61,10 +64,11 @@ impl Viewed {
         let _ = self.ready.set(prepared);
     }
 
-    /// Ends [`Viewed::prepare`], and all searches.
+    /// Ends [`Viewed::prepare`], and all searches and analyses.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.searches.stop();
+        self.jobs.stop();
     }
 
     fn find(&self) -> Result<Ready, Error> {

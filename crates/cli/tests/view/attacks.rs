@@ -55,6 +55,10 @@ fn without_the_token_there_is_only_the_page() {
         "found",
         "match",
         "forget",
+        "why",
+        "flame",
+        "job",
+        "end",
     ] {
         assert_eq!(viewer.post(path, &[], "{}").0, 401, "{path}");
         let name = viewer.cookie().split('=').next().unwrap().to_owned();
@@ -128,7 +132,7 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         ("at", r#"{"row":0,"time":0,"step":2}"#),
         ("at", r#"{"row":4000000000,"time":0,"step":0}"#),
         ("at", r#"{"row":0,"time":0,"step":0,"kind":1}"#),
-        ("longest", r#"{"from":0,"to":1,"rows":[0],"classes":[13],"most":1}"#),
+        ("longest", r#"{"from":0,"to":1,"rows":[0],"classes":[14],"most":1}"#),
         ("longest", r#"{"from":0,"to":1,"rows":[4000000000],"classes":[1],"most":1}"#),
         ("longest", r#"{"from":0,"to":1,"rows":[0],"classes":[1],"most":1001}"#),
         ("statistics", r#"{"from":2,"to":1}"#),

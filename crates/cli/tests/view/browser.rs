@@ -58,12 +58,12 @@ fn what_is_drawn_is_what_happened() {
             let asked = format!("{{\"from\":{},\"to\":{},\"rows\":[{row}]}}", from.round(), to.round());
             let sums = viewer.ask("statistics", &asked);
             let heights = heights.as_array().unwrap();
-            for class in 0..13 {
+            for class in 0..14 {
                 let ns = sums["rows"][0]["classes"][class].as_f64();
                 let Some(ns) = ns else { continue };
                 let pixels: u64 =
-                    heights.iter().skip(class).step_by(13).map(|height| height.as_u64().unwrap()).sum();
-                let columns = heights.len() as f64 / 13.0;
+                    heights.iter().skip(class).step_by(14).map(|height| height.as_u64().unwrap()).sum();
+                let columns = heights.len() as f64 / 14.0;
                 let share = pixels as f64 / (18.0 * columns);
                 // Within a pixel in each column.
                 assert!(
@@ -361,5 +361,255 @@ fn names_of_programs_stay_text() {
     browser.wait("!!document.querySelector('#details td[data-ns]')");
     assert!(text(&mut browser, "#details table").contains(name));
     assert_eq!(browser.value("document.querySelector('#own, body img:not(h1 img)') === null"), true);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// A stored recording whose own events have other names, in a folder of its own.
+fn renamed(folder: &std::path::Path, from: &str, to: &str) -> std::path::PathBuf {
+    let trace = folder.join("trace");
+    let status = std::process::Command::new("cp").arg("-r").arg(stored("clerks")).arg(&trace).status();
+    assert!(status.unwrap().success());
+    let metadata = trace.join("user/metadata");
+    let text = std::fs::read_to_string(&metadata).unwrap();
+    assert!(text.contains(from));
+    std::fs::write(&metadata, text.replace(from, to)).unwrap();
+    trace
+}
+
+#[test]
+fn events_of_programs_are_marks_that_lead_to_their_fields() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name = "<b id=own>shop:<img src=x>";
+    let viewer = Viewer::start(&renamed(folder.path(), "clerks:request", name));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let tracks = viewer.ask("tracks", "{}");
+    let rows = tracks["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["kind"] == "events" && row["name"] == "<b id=own>shop").unwrap();
+    // Pinned, it is seen whatever is folded.
+    let link = format!("http://127.0.0.1:{}/#v=1&pin={}", viewer.port, row["id"]);
+    browser.open(&link);
+    let length = viewer.ask("state", "{}")["length"].as_u64().unwrap();
+    let asked = serde_json::json!({ "from": 0, "to": length, "rows": [row["id"]] });
+    let sums = viewer.ask("statistics", &asked.to_string());
+    let count = sums["rows"][0]["classes"][13].as_u64().unwrap();
+    let counted = format!("tracewing.counted()[{}].reduce((sum, count) => sum + count, 0)", row["id"]);
+    assert_eq!(browser.value(&counted).as_u64(), Some(count));
+    let drawn = format!(
+        "tracewing.drawn()[{}].filter((height, at) => at % 14 === 13 && height > 0).length",
+        row["id"]
+    );
+    let marks = browser.value(&drawn).as_u64().unwrap();
+    assert!(marks > 0 && marks <= count, "{marks} of {count}");
+    // A click on a mark shows the event, with all its fields.
+    let column =
+        browser.value(&format!("tracewing.counted()[{}].findIndex((count) => count > 0)", row["id"]));
+    let y = browser.value("document.querySelector('.track.pinned').getBoundingClientRect().top + 12");
+    let column = column.as_f64().unwrap();
+    browser.click(270.0 + column, y.as_f64().unwrap());
+    browser.wait("document.querySelectorAll('#details .fields dd').length > 3");
+    assert_eq!(text(&mut browser, "#details dd"), name);
+    let first = browser.value("tracewing.found().from");
+    browser.key("n");
+    browser.wait(&format!("tracewing.found().from > {first}"));
+    browser.key("m");
+    browser.wait("!!document.querySelector('#details td[data-ns]')");
+    assert_eq!(browser.value("document.querySelector('#own, body img:not(h1 img)') === null"), true);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn tracks_are_pinned_ordered_filtered_and_walked_by_keys_alone() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    // Down to the first thread, pinned, and still there in a link.
+    browser.value("document.querySelector('#labels').focus()");
+    let at = browser.value("tracewing.shown().findIndex(({ kind }) => kind === 'thread')").as_u64().unwrap();
+    (0..=at).for_each(|_| browser.key("ArrowDown"));
+    let thread = browser.value("tracewing.chosen()");
+    assert_eq!(browser.value(&format!("tracewing.shown()[{at}].id")), thread);
+    browser.key("i");
+    assert_eq!(browser.value("tracewing.shown()[0].id"), thread);
+    assert_eq!(browser.value("tracewing.shown()[0].isPinned"), true);
+    // It stays at the top, and is drawn as in its place.
+    browser.value("document.querySelector('#scroll').scrollTop = 9999");
+    browser.settle();
+    let top = "document.querySelector('.track.pinned').getBoundingClientRect().top - document.querySelector('#scroll').getBoundingClientRect().top";
+    assert_eq!(browser.value(top), 0);
+    assert!(browser.value(&format!("tracewing.drawn()[{thread}].some((height) => height > 0)")) == true);
+    // A state of it by keys, its details, and back to the tracks.
+    browser.key("Enter");
+    browser.wait("document.querySelectorAll('#details dd').length > 4");
+    assert_eq!(browser.value("tracewing.view.state.row"), thread);
+    browser.key("e");
+    assert_eq!(browser.value("document.activeElement.closest('#details') !== null"), true);
+    browser.key("Escape");
+    assert_eq!(browser.value("document.activeElement.id"), "labels");
+    // An area by keys.
+    browser.key("1");
+    browser.key("d");
+    browser.settle();
+    browser.key("2");
+    browser.wait("tracewing.view.area?.from < tracewing.view.area?.to");
+    browser.wait("!!document.querySelector('#details td[data-ns]')");
+
+    browser.value("const order = document.querySelector('#order'); order.value = 'number'; order.dispatchEvent(new Event('change'));");
+    let numbers = "tracewing.shown().filter(({ kind, isPinned }) => kind === 'thread' && !isPinned).map(({ number }) => Number(number))";
+    let all = browser.value(numbers);
+    let first: Vec<u64> =
+        all.as_array().unwrap().iter().take(3).map(|number| number.as_u64().unwrap()).collect();
+    assert!(first.is_sorted(), "{first:?}");
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    let link = browser.value("location.hash").as_str().unwrap().to_owned();
+    browser.open(&format!("http://127.0.0.1:{}/{link}", viewer.port));
+    assert_eq!(browser.value("tracewing.shown()[0].id"), thread);
+    assert_eq!(browser.value(numbers), all);
+
+    // The tracks that a filter hides are counted.
+    browser.key("t");
+    for key in ["2", "7", "1", "3", "7"] {
+        browser.key(key);
+    }
+    let last = browser.value("tracewing.shown().at(-1)");
+    let tracks = viewer.ask("tracks", "{}");
+    let kinds = ["cpu", "process", "thread", "task"];
+    let whole = tracks["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| kinds.contains(&row["kind"].as_str().unwrap()));
+    let fit = browser.value("tracewing.shown().filter(({ kind, isPinned }) => ['cpu', 'process', 'thread', 'task'].includes(kind) && !isPinned).length");
+    let hidden = whole.count() as u64 - fit.as_u64().unwrap();
+    assert_eq!(last["name"], format!("{hidden} tracks do not fit the filter"));
+
+    // A match of a search leads to the track of its thread, even if the filter hides that.
+    browser.value("document.activeElement.blur()");
+    browser.key("/");
+    for key in ["s", "e", "r", "v", "e", "r", ":"] {
+        browser.key(key);
+    }
+    browser.key("Enter");
+    browser.wait("tracewing.search.at === 0 && !!document.querySelector('#details .listing .within')");
+    browser.wait("tracewing.shown().find(({ id }) => id === tracewing.chosen())?.kind === 'thread'");
+    let tid = browser.value("[...document.querySelectorAll('#details .listing .within')].find((line) => line.textContent.includes('server:')).querySelector('.tid').textContent");
+    browser.wait(&format!(
+        "tracewing.shown().find(({{ id }}) => id === tracewing.chosen())?.number === '{}'",
+        tid.as_str().unwrap()
+    ));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn losses_are_hatched_on_every_track_that_they_touch() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("lossy"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let losses = viewer.ask("state", "{}")["losses"].as_array().unwrap().clone();
+    assert!(!losses.is_empty());
+    let touched = browser.value(
+        "import('/losses.js').then(({ touches, lossAt }) => {
+            const node = (kind, name = '') => ({ kind, name });
+            const kernel = { scope: 'kernel', cpu: 1, from: 5, to: 9, events: 3 }, programs = { ...kernel, scope: 'programs' };
+            const kinds = ['heading', 'process', 'thread', 'task', 'functions', 'locks', 'spans', 'events'];
+            return [
+                kinds.filter((kind) => touches(node(kind), kernel)), kinds.filter((kind) => touches(node(kind), programs)),
+                touches(node('cpu', 'CPU 1'), kernel), touches(node('cpu', 'CPU 0'), kernel), touches(node('cpu', 'CPU 1'), programs),
+                touches(node('cpu', 'CPU 0'), { ...kernel, cpu: null }), lossAt(node('thread'), [kernel], 7), lossAt(node('thread'), [kernel], 4),
+            ];
+        })",
+    );
+    let all = ["heading", "process", "thread", "task", "functions", "locks", "spans", "events"];
+    let of_kernel = ["heading", "process", "thread", "task", "locks"];
+    let said = "3 events of the kernel on CPU 1 missing here";
+    let expected = serde_json::json!([of_kernel, all, true, false, false, true, said, null]);
+    assert_eq!(touched, expected);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn a_selection_says_why_it_took_so_long() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    // A wait that another thread ended.
+    let wait = "(async () => {
+        const ask = async (path, asked) => (await fetch(`/api/${path}`, { method: 'POST', body: JSON.stringify(asked) })).json();
+        for (const row of (await ask('tracks', {})).rows.filter(({ kind, is_followed }) => kind === 'thread' && is_followed)) {
+            const found = await ask('longest', { from: 0, to: tracewing.view.length, rows: [row.id], classes: [7], most: 9 });
+            for (const [, , from] of found.spans) {
+                const at = await ask('at', { row: row.id, time: from, step: 0 });
+                if (at.waker?.row != null && at.from === from) return [row.id, from, at.to];
+            }
+        }
+    })()";
+    let wait = browser.value(wait);
+    browser.value(&format!("tracewing.select({}, {})", wait[0], wait[1]));
+    browser.wait(&format!("tracewing.found()?.from === {}", wait[1]));
+    browser.key("y");
+    browser.wait("document.querySelectorAll('#details .causes li').length > 0");
+    // The causes add up to the wait, and the path is drawn on its tracks.
+    let length = wait[2].as_u64().unwrap() - wait[1].as_u64().unwrap();
+    let sum = |selector: &str| {
+        format!(
+            "[...document.querySelectorAll('{selector}')].reduce((sum, one) => sum + Number(one.dataset.ns), 0)"
+        )
+    };
+    let causes = browser.value(&sum("#details .causes b")).as_u64().unwrap();
+    assert!(causes <= length && causes > length / 2, "{causes} of {length}");
+    assert_eq!(
+        browser.value("tracewing.path().steps.at(-1).to - tracewing.path().steps[0].from").as_u64(),
+        Some(length)
+    );
+    let link = browser.value("location.hash").as_str().unwrap().to_owned();
+    assert!(link.contains("why="), "{link}");
+    // A cause leads to what it was, and Back to the causes; so does the link.
+    browser.wait("!!document.querySelector('#details .causes .link')");
+    browser.value("document.querySelector('#details .causes .link').click()");
+    browser.wait("document.querySelectorAll('#details dd').length > 4 && tracewing.path() === null");
+    browser.value("document.querySelector('#back').click()");
+    browser.wait("document.querySelectorAll('#details .causes li').length > 0");
+    browser.open(&format!("http://127.0.0.1:{}/{link}", viewer.port));
+    browser.wait("document.querySelectorAll('#details .causes li').length > 0");
+    assert_eq!(browser.value(&sum("#details .causes b")), causes);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn samples_of_an_area_are_a_flame_graph() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("pipeline"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    browser.key("g");
+    browser.wait("document.querySelectorAll('#details .flame button').length > 3");
+    // Each is as wide as its samples, and lies within its caller.
+    let wrong = "(() => {
+        const boxes = [...document.querySelectorAll('#details .flame button')].map((one) => [parseFloat(one.style.left), parseFloat(one.style.width), parseInt(one.style.top), Number(/: ([\\d,]+) samples?,/.exec(one.title)[1].replaceAll(',', ''))]);
+        const all = Number(document.querySelector('#details .flame').dataset.samples);
+        const inside = ([left, width, top]) => top === 0 || boxes.some(([x, w, y]) => y === top - 19 && x <= left + 1e-3 && left + width <= x + w + 1e-3);
+        return boxes.filter((box) => Math.abs(box[1] - (box[3] / all) * 100) > 0.01 || !inside(box)).length;
+    })()";
+    assert_eq!(browser.value(wrong), 0);
+    let second = "document.querySelectorAll('#details .flame button')[2]";
+    let name = browser.value(&format!("{second}.textContent"));
+    browser.value(&format!("{second}.click()"));
+    let zoomed = "[...document.querySelectorAll('#details .flame button')].filter((one) => one.style.width === '100%').map((one) => one.textContent)";
+    let zoomed = browser.value(zoomed);
+    assert!(zoomed.as_array().unwrap().contains(&name), "{zoomed} {name}");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }

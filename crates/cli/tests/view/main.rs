@@ -6,11 +6,13 @@ mod harness;
 #[path = "../../../trace/tests/common/hostile.rs"]
 mod hostile;
 
+mod analyses;
 mod attacks;
 mod browser;
 mod cdp;
 mod client;
 mod numbers;
+mod own;
 mod parts;
 mod search;
 mod selection;

@@ -82,7 +82,7 @@ fn the_states_of_a_number_add_up_to_it() {
             }
             // A reason to wait.
             let (state, ns) = (&sums["states"][0][0], &sums["states"][0][1]);
-            let classes: Vec<_> = (0..13).collect();
+            let classes: Vec<_> = (0..14).collect();
             let asked = object!({ "from": from, "to": to, "rows": [sums["row"]], "classes": classes, "state": state, "most": 2 });
             let found = viewer.ask("longest", &asked.to_string());
             assert_eq!(&found["sum"], ns, "{asked}");

@@ -26,6 +26,8 @@ fn survives(viewer: &Viewer, rows: &[u64]) {
                 ),
                 ("events", object!({ "from": from, "to": to, "most": 5, "last": true, "buffer": 0 })),
                 ("events", object!({ "from": from, "to": to, "most": 5 })),
+                ("why", object!({ "row": rows.first().unwrap_or(&0), "from": from, "to": to })),
+                ("flame", object!({ "from": from, "to": to, "rows": rows })),
                 ("rows", object!({ "shift": from % 80, "first": to, "count": 5, "rows": rows })),
                 ("at", object!({ "row": rows.first().unwrap_or(&0), "time": from, "step": 0 })),
             ] {

@@ -168,3 +168,44 @@ fn a_bucket_of_a_dense_level_has_even_the_shortest_unknown_time() {
     assert_eq!(unknown, Duration::from_ns(1));
     assert!(!index.row(RowId(0)).levels.is_empty());
 }
+
+#[test]
+fn each_event_is_counted_in_any_window_even_those_of_one_time() {
+    let (mut bytes, head) = (Vec::new(), format::head(IDENTITY));
+    let mut body = Body::new(&mut bytes);
+    body.write(&head);
+    let mut builder = Builder::new(body);
+    builder.begin = Some(BEGIN);
+    let thread = builder.track(Track::Lwp(Tid(7)));
+    let row = builder.part(crate::RowKind::Events(0), "shop", thread);
+    let states = ["shop:sale", "shop:refund"].map(|name| builder.table.own(Class::Event, name));
+    let times: Vec<u64> = (0..30_000_u64).map(|number| number * number % 977 + number * 1_000).collect();
+    for (time, state) in times.iter().zip(states.iter().cycle()) {
+        builder.happened(row, *state, BEGIN + Duration::from_ns(*time));
+    }
+    // Three more of one name at the time of the last, and one after the clock went back.
+    let last = *times.last().unwrap();
+    for time in [last, last, last, last - 500] {
+        builder.happened(row, states[0], BEGIN + Duration::from_ns(time));
+    }
+    complete(builder, (&StateNames::default(), &Names::default(), |_| String::new()), &head, Tail::default())
+        .unwrap();
+    let index = opened(&bytes).unwrap().unwrap();
+    let id = RowId(row);
+    assert_eq!(index.row(id).name, "shop");
+    assert_eq!(index.state(states[1]).map(|state| state.about.as_str()), Some("refund"));
+    let ns = Duration::from_ns;
+    for (from, to) in [(0, last + 10), (0, last), (1, 1_000_000), (last, last + 4), (last - 700, last + 1)] {
+        let expected = times.iter().filter(|time| (from..to).contains(*time)).count() as u64;
+        let late = (last + 1..last + 5).filter(|time| (from..to).contains(time)).count() as u64;
+        let sums = index.statistics(id, ns(from), ns(to)).unwrap();
+        let count: u64 = sums.values().map(|sum| sum.as_ns()).sum();
+        assert_eq!(count, expected + late, "{from} {to}");
+        let window = Window::covering(ns(from), ns(to), 60);
+        let (from, to) = window.times();
+        let drawn: u64 = index.picture(id, window).unwrap().iter().map(|bucket| bucket.content.changes).sum();
+        let inside = |time: &&u64| (from..to).contains(&ns(**time));
+        let late = (last + 1..last + 5).filter(|time| inside(&time)).count();
+        assert_eq!(drawn, (times.iter().filter(inside).count() + late) as u64);
+    }
+}

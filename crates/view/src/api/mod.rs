@@ -7,6 +7,8 @@ mod ask;
 mod events;
 mod fields;
 mod find;
+mod flame;
+mod jobs;
 mod longest;
 mod picture;
 mod search;
@@ -15,6 +17,7 @@ mod spans;
 mod state;
 mod statistics;
 mod tracks;
+mod why;
 
 pub(crate) use ask::Refusal;
 
@@ -29,6 +32,10 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "find" => return Some(find::find(viewed, body)),
         "found" => return Some(find::found(viewed, body)),
         "match" => return Some(find::one(viewed, body)),
+        "why" => return Some(why::start(viewed, body)),
+        "flame" => return Some(flame::start(viewed, body)),
+        "job" => return Some(jobs::job(viewed, body)),
+        "end" => return Some(jobs::end(viewed, body)),
         "forget" => return Some(find::forget(viewed, body)),
         "tracks" => tracks::answer,
         "rows" => picture::answer,

@@ -8,8 +8,7 @@
 //! | 4 | first bucket, counted from that of the window |
 //! | 4 | how many buckets: all of them have the same content |
 //! | 4 | the longest state that touches it; [`NO_STATE`] for groups |
-//! | 13 | the share of the bucket's time in each class, in 255ths; a class that occurs has at least 1 |
-//! | 1 | zero |
+//! | 14 | the share of the bucket's time in each class, in 255ths; a class that occurs has at least 1 |
 //! | 2 | how many states begin in it, at most 65535 |
 //!
 //! Buckets without any state are left out. A group's share is that of the time of all its members that live
@@ -93,7 +92,6 @@ impl Run {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&self.shares);
-        out.push(0);
         out.extend_from_slice(&self.changes.to_le_bytes());
     }
 }

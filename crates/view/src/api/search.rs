@@ -44,7 +44,8 @@ fn fits(row: &Row, text: &str) -> bool {
         RowKind::Process(pid) => pid.map_or_else(String::new, |pid| pid.to_string()),
         RowKind::Thread(tid) => tid.to_string(),
         RowKind::Task(task) => task.to_string(),
-        RowKind::Calls(_) | RowKind::Locks(_) => return false,
+        RowKind::Events(_) => String::new(),
+        RowKind::Calls(_) | RowKind::Locks(_) | RowKind::Spans(_) => return false,
     };
     number == text || row.name.to_lowercase().contains(text)
 }

@@ -56,6 +56,8 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         RowKind::Task(task) => ("task", task.to_string()),
         RowKind::Calls(depth) => ("functions", depth.to_string()),
         RowKind::Locks(number) => ("locks", number.to_string()),
+        RowKind::Spans(depth) => ("spans", depth.to_string()),
+        RowKind::Events(number) => ("events", number.to_string()),
     };
     Track {
         id: id.0,

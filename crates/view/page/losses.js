@@ -1,0 +1,46 @@
+// @ts-check
+// Which tracks a loss of events touches, and their hatching.
+
+import { stripe } from "./axis.js";
+import { isPart } from "./tracks.js";
+
+/** @typedef {{scope: string, cpu: number | null, from: number, to: number, events: number | null}} Loss */
+
+/**
+ * Whether states of a track may be missing for a loss. Of events of the kernel, that is the CPU, and every thread:
+ * any of them may have been there. Of events of programs, every thread and task, and all that they say of
+ * themselves.
+ * @param {import("./tracks.js").Node} track @param {Loss} loss
+ */
+export function touches(track, { scope, cpu }) {
+  if (scope === "kernel") {
+    if (track.kind === "cpu") return cpu === null || track.name === `CPU ${cpu}`;
+    return !isPart(track) || track.kind === "locks";
+  }
+  return scope === "programs" && track.kind !== "cpu";
+}
+
+/**
+ * Hatches a track where events are missing that touch it.
+ * @param {CanvasRenderingContext2D} context @param {import("./tracks.js").Node} track @param {Loss[]} losses
+ * @param {number} y @param {{from: number, to: number}} view @param {(time: number) => number} x
+ */
+export function hatch(context, track, losses, y, view, x) {
+  // Losses of several CPUs at the same time are one stripe.
+  let drawn = -1;
+  for (const loss of losses) {
+    if (loss.from >= view.to || loss.to <= view.from || !touches(track, loss)) continue;
+    const [left, right] = [Math.max(x(loss.from), drawn), Math.max(x(loss.to), x(loss.from) + 1)];
+    if (left < right) stripe(context, left, right - left, y + 1, 4);
+    drawn = Math.max(drawn, right);
+  }
+}
+
+/** What is said of a time of a track in which events are missing. @param {import("./tracks.js").Node} track @param {Loss[]} losses @param {number} time */
+export function lossAt(track, losses, time) {
+  const found = losses.find((loss) => loss.from <= time && time <= loss.to && touches(track, loss));
+  if (!found) return null;
+  const count = found.events === null ? "events" : `${found.events.toLocaleString("en")} ${found.events === 1 ? "event" : "events"}`;
+  const whose = found.scope === "kernel" ? `of the kernel${found.cpu === null ? "" : ` on CPU ${found.cpu}`}` : "of programs";
+  return `${count} ${whose} missing here`;
+}

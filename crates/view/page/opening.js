@@ -1,0 +1,56 @@
+// @ts-check
+// How the page comes to its recording: the token is shown, the index awaited, and failures are said.
+
+import { Unknown, Unreachable, ask, enter } from "./api.js";
+
+/** How long the page waits before it looks again how far the index is, in milliseconds. */
+const AGAIN = 250;
+
+/** @template {HTMLElement} E @param {string} id @returns {E} */
+export const $ = (id) => /** @type {E} */ (document.getElementById(id));
+
+export const canvas = (/** @type {string} */ id) => /** @type {HTMLCanvasElement} */ ($(id));
+
+/** Gives the token in the address to the server, and takes it out of the address. */
+export async function present() {
+  const link = new URLSearchParams(location.hash.slice(1));
+  const token = link.get("token");
+  if (token === null) return;
+  link.delete("token");
+  history.replaceState(null, "", `#${link}`);
+  await enter(token);
+}
+
+/** Waits for the index. @param {boolean} [again] whether it waits for the server, too @returns {Promise<any>} */
+export async function opened(again = false) {
+  for (;;) {
+    let state;
+    try {
+      state = await ask("state");
+    } catch (error) {
+      if (!(again && error instanceof Unreachable)) throw error;
+      await new Promise((done) => setTimeout(done, AGAIN));
+      continue;
+    }
+    $("name").textContent = state.name;
+    document.title = `${state.name} – tracewing`;
+    if (state.phase === "ready") return state;
+    if (state.phase === "failed") throw new Error(state.why);
+    const bar = /** @type {HTMLProgressElement} */ ($("progress"));
+    bar.hidden = false;
+    if (state.total > 0) [bar.max, bar.value] = [state.total, state.done];
+    $("phase").textContent = "The recording is indexed; the next time, it opens at once";
+    await new Promise((done) => setTimeout(done, AGAIN));
+  }
+}
+
+/** @param {unknown} error */
+export function fail(error) {
+  const isUnknown = error instanceof Unknown;
+  $("phase").textContent = isUnknown ? "This browser is not known" : "The recording cannot be shown";
+  $("why").textContent = isUnknown
+    ? "Open the address that tracewing view has printed; it has a token."
+    : String(error instanceof Error ? error.message : error);
+  $("progress").hidden = true;
+  $("cover").hidden = false;
+}

@@ -1,0 +1,602 @@
+// @ts-check
+// What is seen and selected: connects view, tracks, picture and panel.
+
+import { Unknown, Unreachable, ask } from "./api.js";
+import { axis, minimap } from "./axis.js";
+import { Picture } from "./picture.js";
+import { $, canvas, fail, opened } from "./opening.js";
+import { showFlame } from "./flame.js";
+import { endJob } from "./job.js";
+import { Search, showMatch } from "./search.js";
+import { showState } from "./selection.js";
+import { showLongest } from "./longest.js";
+import { showStatistics, titled } from "./statistics.js";
+import { Tiles } from "./tiles.js";
+import { tip } from "./tip.js";
+import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, isGroup, isPart, label, reorder, shown, tree } from "./tracks.js";
+import { showWhy } from "./why.js";
+import { View } from "./window.js";
+
+/** How far from an event it may be clicked, in pixels. */
+const NEAR = 5;
+
+export class Page {
+  /** @param {any} facts @param {any} tracks */
+  constructor(facts, tracks) {
+    this.facts = facts;
+    this.roots = tree(tracks.rows);
+    /** @type {Map<number, import("./tracks.js").Row>} */
+    this.rows = new Map(tracks.rows.map((/** @type {any} */ row) => [row.id, row]));
+    this.view = new View(facts.length);
+    this.tiles = new Tiles(() => this.redraw(), (error) => this.lost(error));
+    this.picture = new Picture(canvas("picture"), canvas("overlay"), this.view, this.tiles, (row) => this.named(row), facts.losses);
+    this.layout = new Layout([], 0);
+    /** @type {import("./tracks.js").Node | null} */
+    this.chosen = null;
+    /** @type {{x: number, y: number} | null} */
+    this.at = null;
+    /** @type {import("./selection.js").Found | null} */
+    this.found = null;
+    /** The critical path that is shown. @type {import("./why.js").Path | null} */
+    this.path = null;
+    /** The time of the event under the pointer. @type {number | null} */
+    this.pointed = null;
+    this.frame = 0;
+    this.asked = 0;
+    this.timer = 0;
+    this.isLost = false;
+    const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
+    this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
+    this.leftOut = tracks.left_out;
+    this.searched = 0;
+    this.view.changed.push(() => [this.redraw(), this.search.moved()]);
+    this.view.restored.push(() => this.restored());
+    this.fold();
+  }
+
+  /** A row as text. @param {number} id @returns {string} */
+  named(id) {
+    if (id === ALL_CPUS) return "All CPUs";
+    const row = this.rows.get(id);
+    if (!row) return `row ${id}`;
+    if (row.kind === "cpu") return `CPU ${row.number}`;
+    if (isPart(row)) return `${row.kind === "events" ? `${row.name} events` : row.kind} of ${this.named(row.parent ?? -1)}`;
+    return row.name ? `${row.name} ${row.number}` : `${row.kind} ${row.number || "unknown"}`;
+  }
+
+  /** The tracks that are shown, in order, the pinned ones first. */
+  get tracks() {
+    return this.layout.tracks;
+  }
+
+  /** The tracks that are shown have changed. */
+  fold() {
+    reorder(this.roots, this.view.order);
+    const nodes = new Map();
+    const visit = (/** @type {import("./tracks.js").Node} */ node) => {
+      nodes.set(node.id, node);
+      node.children.forEach(visit);
+    };
+    this.roots.forEach(visit);
+    const pinned = this.view.pins.flatMap((row) => {
+      const node = nodes.get(row);
+      const name = node && isPart(node) ? this.named(row) : node?.name;
+      return node ? [{ ...node, name, children: [], level: 0, isPinned: true }] : [];
+    });
+    const wasPinned = this.chosen?.isPinned ? this.chosen.id : null;
+    this.layout = new Layout([...pinned, ...shown(this.roots, this.view.filter)], pinned.length);
+    if (wasPinned !== null) this.chosen = this.tracks.find(({ id }) => id === wasPinned) ?? null;
+    $("sheet").style.height = `${this.tracks.length * HEIGHT}px`;
+    this.redraw();
+  }
+
+  /** Keeps a track at the top, or no longer. @param {import("./tracks.js").Node} track */
+  pin(track) {
+    const row = track.id;
+    if (row === null) return;
+    const { pins } = this.view;
+    if (pins.includes(row)) this.view.pins = pins.filter((one) => one !== row);
+    else if (pins.length < MOST_PINS) this.view.pins = [...pins, row];
+    this.fold();
+    this.view.tell();
+  }
+
+  redraw() {
+    this.frame ||= requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    this.frame = 0;
+    const scroll = $("scroll");
+    const height = scroll.clientHeight;
+    const width = Math.max(1, scroll.clientWidth - 270);
+    document.body.style.setProperty("--bar", `${scroll.offsetWidth - scroll.clientWidth}px`);
+    $("stage").style.height = `${height}px`;
+    const cpus = this.facts.rows > 0 && this.roots[0]?.id === ALL_CPUS ? ALL_CPUS : (this.roots[0]?.id ?? null);
+    minimap(canvas("minimap"), $("span"), this.view, this.tiles, cpus, this.facts.losses);
+    const pointer = this.pointer();
+    const grid = axis(canvas("axis"), $("base"), this.view, pointer, this.search.seen);
+    [this.layout.top, this.layout.height] = [scroll.scrollTop, height];
+    this.picture.draw(this.layout, width, height);
+    const { state } = this.view;
+    const selected = state && this.found ? { row: state.row, ...this.found } : null;
+    this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen);
+    if (this.path) this.picture.path(this.layout, this.path.steps);
+    label($("labels"), this.layout, this.chosen);
+    this.picture.askNames(this.layout, () => this.redraw());
+    void this.tiles.ask();
+    tip(this);
+  }
+
+  /** The time under the pointer. @returns {number | null} */
+  pointer() {
+    const width = canvas("overlay").clientWidth;
+    return this.at === null ? null : this.view.from + (this.at.x / width) * (this.view.to - this.view.from);
+  }
+
+  /** @param {number} y @returns {import("./tracks.js").Node | undefined} */
+  track(y) {
+    return this.tracks[this.layout.at(y)];
+  }
+
+  /** @param {number} x @param {number} y */
+  hover(x, y) {
+    this.at = { x, y };
+    this.redraw();
+  }
+
+  leave() {
+    this.at = null;
+    this.redraw();
+  }
+
+  /** @param {number} x @param {number} y */
+  click(x, y) {
+    const track = this.track(y);
+    if (!track) return;
+    this.chosen = track;
+    const time = this.view.from + (x / canvas("overlay").clientWidth) * (this.view.to - this.view.from);
+    const { from, to } = this.view;
+    if (isGroup(track)) this.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
+    else if (track.id === null) this.clear();
+    else if (track.kind === "events") void this.nearest(track.id, time);
+    else void this.select(track.id, Math.floor(time), 0);
+  }
+
+  /** Selects the event next to a time, if one is there. @param {number} row @param {number} time */
+  async nearest(row, time) {
+    const near = (NEAR * (this.view.to - this.view.from)) / canvas("overlay").clientWidth;
+    const [left, turn] = [Math.max(0, Math.floor(time - near)), ++this.asked];
+    const found = await ask("at", { row, time: left, step: 1 }).catch((error) => this.lost(error));
+    if (turn !== this.asked) return;
+    if (found && found.from <= time + near) void this.select(row, found.from, 0);
+    else this.clear();
+  }
+
+  /**
+   * Selects a state; a further one (`step`) only of the same kind if one is given.
+   * @param {number} row @param {number} time @param {-1 | 0 | 1} step @param {number} [kind]
+   * @param {boolean} [isRestored] whether the view is the last one, or a link's
+   */
+  async select(row, time, step, kind, isRestored = false) {
+    const turn = ++this.asked;
+    const found = await ask("at", { row, time, step, kind }).catch((error) => this.lost(error));
+    if (turn !== this.asked) return;
+    if (!found) {
+      if (step === 0) this.clear();
+      return;
+    }
+    this.view.step(() => {
+      this.forget();
+      this.found = found;
+      this.view.state = { row, time: found.from };
+      if (found.to <= this.view.from || found.from >= this.view.to) {
+        const half = (this.view.to - this.view.from) / 2;
+        this.view.set((found.from + found.to) / 2 - half, (found.from + found.to) / 2 + half);
+      }
+    }, isRestored);
+    this.open();
+    showState($("details"), row, found, this.thread(row), this.ways());
+  }
+
+  /** The row whose events lie around a state: of a part, the thread. @param {number} row */
+  thread(row) {
+    const of = this.rows.get(row);
+    return of && isPart(of) && of.parent !== null ? this.rows.get(of.parent) : of;
+  }
+
+  /** The row of a thread's number at a time. @param {string} tid @param {number} time */
+  threadAt(tid, time) {
+    const fit = [...this.rows.values()].filter(({ kind, number }) => kind === "thread" && number === tid);
+    return (fit.find(({ begin, end }) => begin <= time && time <= end) ?? fit[0])?.id;
+  }
+
+  /** What leads on from the selection. @returns {import("./selection.js").Ways} */
+  ways() {
+    return {
+      named: (row) => this.named(row),
+      go: (row, time) => {
+        this.choose(row);
+        void this.select(row, time, 0);
+      },
+      step: (step, ofKind) => this.next(step, ofKind),
+      point: (time) => {
+        this.pointed = time;
+        this.redraw();
+      },
+      close: () => this.clear(),
+      why: () => this.key("y"),
+    };
+  }
+
+  /** Forgets what is selected. */
+  forget() {
+    endJob();
+    [this.found, this.path, this.pointed] = [null, null, null];
+    [this.view.state, this.view.area, this.view.part, this.view.why, this.view.isFlame] = [null, null, null, null, false];
+  }
+
+  /** Selects the state after the selected one, or before it. @param {-1 | 1} step @param {boolean} ofKind */
+  next(step, ofKind) {
+    const { state } = this.view;
+    if (!state || !this.found) return;
+    const time = step === 1 ? this.found.to : this.found.from;
+    void this.select(state.row, time, step, ofKind ? this.found.number : undefined);
+  }
+
+  /** Marks an area, of which the statistics are shown when the pointer rests. */
+  mark(/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ endX, /** @type {number} */ endY, /** @type {boolean} */ all) {
+    const width = canvas("overlay").clientWidth;
+    const time = (/** @type {number} */ x) =>
+      Math.round(this.view.from + (Math.min(Math.max(x, 0), width) / width) * (this.view.to - this.view.from));
+    const [from, to] = [time(Math.min(x, endX)), time(Math.max(x, endX))];
+    if (from >= to) return;
+    let rows = null;
+    if (!all) {
+      const [top, bottom] = [Math.min(y, endY), Math.max(y, endY)];
+      const marked = this.layout.seen()
+        .filter((one) => one.y < bottom && one.y + HEIGHT > top).map(({ track }) => track);
+      rows = [...new Set(marked.flatMap(ids))];
+    }
+    this.area({ from, to, rows });
+  }
+
+  /** @param {{from: number, to: number, rows: number[] | null}} area */
+  area(area) {
+    this.asked++;
+    this.forget();
+    this.view.area = area;
+    this.view.tell();
+    this.open();
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => {
+      if (this.view.area !== area || this.view.part || this.view.isFlame) return;
+      void showStatistics($("details"), area, {
+        lost: (error) => this.lost(error),
+        named: (row) => this.named(row),
+        close: () => this.clear(),
+        choose: (row) => this.choose(row),
+        longest: (part) => this.longest(part),
+        flame: () => this.flame(),
+        why: (row) => (this.isWaiter(row) ? () => this.why({ row, from: area.from, to: area.to }) : null),
+      });
+    }, 80);
+  }
+
+  /**
+   * Lists the states of which a number in the statistics of the area is the sum.
+   * @param {import("./longest.js").Part} part @param {boolean} [isRestored]
+   */
+  longest(part, isRestored = false) {
+    const { area } = this.view;
+    if (!area) return;
+    clearTimeout(this.timer);
+    this.view.step(() => (this.view.part = part), isRestored);
+    this.open();
+    void showLongest($("details"), area, part, {
+      lost: (error) => this.lost(error),
+      named: (row) => this.named(row),
+      close: () => this.clear(),
+      select: (row, time) => {
+        this.choose(row);
+        void this.select(row, time, 0);
+      },
+      statistics: () => this.view.step(() => this.area({ ...area })),
+    }, titled(part.classes));
+  }
+
+  /** Selects the state of a row in the middle of what is seen, or the nearest one. @param {number} row */
+  async enter(row) {
+    const time = Math.floor(this.pointer() ?? (this.view.from + this.view.to) / 2);
+    for (const step of [0, 1, -1]) {
+      const found = await ask("at", { row, time, step }).catch((error) => this.lost(error));
+      if (found) return this.select(row, found.from, 0);
+    }
+  }
+
+  /** Moves the begin (0) or the end (1) of the marked area to the pointer, or the middle. @param {0 | 1} which */
+  markEnd(which) {
+    const time = Math.round(this.pointer() ?? (this.view.from + this.view.to) / 2);
+    const { from, to, rows } = this.view.area ?? { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows: null };
+    const ends = which === 0 ? [time, to > time ? to : Math.ceil(this.view.to)] : [from < time ? from : Math.floor(this.view.from), time];
+    if (ends[0] < ends[1]) this.area({ from: ends[0], to: ends[1], rows });
+  }
+
+  /** Shows the samples of the area as a flame graph. @param {boolean} [isRestored] */
+  flame(isRestored = false) {
+    const { area } = this.view;
+    if (!area) return;
+    clearTimeout(this.timer);
+    this.view.step(() => ([this.view.isFlame, this.view.part] = [true, null]), isRestored);
+    this.open();
+    void showFlame($("details"), area, {
+      lost: (error) => this.lost(error),
+      close: () => this.clear(),
+      statistics: () => this.view.step(() => this.area({ ...area })),
+    });
+  }
+
+  /** Whether a row is a thread or task, or a part of one. @param {number} row */
+  isWaiter(row) {
+    return ["thread", "task"].includes(this.thread(row)?.kind ?? "");
+  }
+
+  /** What is asked by the key: the selected state, else the chosen track in the area or what is seen. */
+  slow() {
+    const [from, to] = [Math.floor(this.view.from), Math.ceil(this.view.to)];
+    const { state, area } = this.view;
+    if (state && this.found) {
+      const row = this.found.state.thread ?? state.row;
+      return { row, from: this.found.from, to: this.found.to };
+    }
+    const only = area?.rows?.filter((row) => this.isWaiter(row)) ?? [];
+    const row = only.length === 1 ? only[0] : this.chosen?.id;
+    return row == null ? null : { row, from: area?.from ?? from, to: area?.to ?? to };
+  }
+
+  /**
+   * Shows what a thread or task waited for.
+   * @param {{row: number, from: number, to: number} | null} asked @param {boolean} [isRestored]
+   */
+  why(asked, isRestored = false) {
+    if (!asked || !this.isWaiter(asked.row)) return;
+    // A part is one of a thread or task, which waits.
+    asked = { ...asked, row: this.thread(asked.row)?.id ?? asked.row };
+    clearTimeout(this.timer);
+    const turn = ++this.asked;
+    this.view.step(() => {
+      this.forget();
+      this.view.why = asked;
+    }, isRestored);
+    this.open();
+    void showWhy($("details"), asked, {
+      named: (row) => this.named(row),
+      lost: (error) => this.lost(error),
+      close: () => this.clear(),
+      select: (row, time) => {
+        this.choose(row);
+        void this.select(row, time, 0);
+      },
+      found: (path) => {
+        if (turn !== this.asked) return;
+        this.path = path;
+        this.redraw();
+      },
+    });
+  }
+
+  /** Nothing is selected. */
+  clear() {
+    this.asked++;
+    this.forget();
+    $("details").replaceChildren();
+    $("details").hidden = true;
+    $("hints").hidden = false;
+    this.view.tell();
+  }
+
+  /** Opens the panel. */
+  open() {
+    $("hints").hidden = true;
+    $("details").hidden = false;
+  }
+
+  /** Of very many tracks, the page has the busiest: the server looks among the others. */
+  async searchTracks() {
+    const text = this.view.filter.trim();
+    if (this.leftOut === 0 || text === "") return;
+    const turn = ++this.searched;
+    const answer = await ask("search", { text }).catch((error) => this.lost(error));
+    if (turn !== this.searched || !answer) return;
+    const more = answer.rows.filter((/** @type {import("./tracks.js").Row} */ row) => !this.rows.has(row.id));
+    if (more.length === 0) return;
+    for (const row of more) this.rows.set(row.id, row);
+    this.roots = tree([...this.rows.values()]);
+    this.fold();
+  }
+
+  /** Shows a match of the search, and the track of its thread. @param {number} number @param {number} at */
+  show(number, at) {
+    this.asked++;
+    this.view.step(() => {
+      this.forget();
+      this.pointed = at;
+      const half = (this.view.to - this.view.from) / 2;
+      if (at < this.view.from || at > this.view.to) this.view.set(at - half, at + half);
+    });
+    this.open();
+    const title = `Match ${(number + 1).toLocaleString("en")} of “${this.search.text}”`;
+    const turn = this.asked;
+    showMatch($("details"), title, at, this.search.text, this.ways(), (tid) => {
+      const row = this.threadAt(tid, at);
+      if (row !== undefined && turn === this.asked) this.choose(row);
+    });
+  }
+
+  /** Shows a row among the others. @param {number} row */
+  choose(row) {
+    const unfold = (/** @type {import("./tracks.js").Node[]} */ nodes) => {
+      for (const node of nodes) {
+        if (node.id === row) return true;
+        if (unfold(node.children)) {
+          node.folded = false;
+          return true;
+        }
+      }
+      return false;
+    };
+    if (!unfold(this.roots)) return;
+    this.fold();
+    const at = this.tracks.findIndex(({ id }) => id === row);
+    if (at < 0 && this.view.filter) {
+      // The filter hides it.
+      this.filter("");
+      this.choose(row);
+    } else this.go(at);
+  }
+
+  /** @param {number} at */
+  go(at) {
+    if (!this.tracks[at]) return;
+    this.chosen = this.tracks[at];
+    const [scroll, { pinned }] = [$("scroll"), this.layout];
+    if (at < pinned) return this.redraw();
+    if ((at - pinned) * HEIGHT < scroll.scrollTop) scroll.scrollTop = (at - pinned) * HEIGHT;
+    else if ((at + 1) * HEIGHT > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = (at + 1) * HEIGHT - scroll.clientHeight;
+    this.redraw();
+  }
+
+  /** @param {import("./tracks.js").Node} track */
+  toggle(track) {
+    track.folded = !track.folded;
+    this.fold();
+  }
+
+  /** Shows only tracks with this text in their names. @param {string} text */
+  filter(text) {
+    /** @type {HTMLInputElement} */ ($("filter")).value = this.view.filter = text;
+    $("scroll").scrollTop = 0;
+    this.fold();
+    this.view.tell();
+    void this.searchTracks();
+  }
+
+  /** Orders tracks. @param {string} order */
+  order(order) {
+    this.view.order = order;
+    this.fold();
+    this.view.tell();
+  }
+
+  /** A link has been opened, or the browser's Back. */
+  restored() {
+    /** @type {HTMLInputElement} */ ($("filter")).value = this.view.filter;
+    /** @type {HTMLSelectElement} */ ($("order")).value = this.view.order;
+    this.fold();
+    if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
+    const { state, area, part, why, isFlame } = this.view;
+    if (why && this.rows.has(why.row)) this.why(why, true);
+    else if (area) {
+      this.area(area);
+      this.view.part = part;
+      if (isFlame) this.flame(true);
+      else if (part) this.longest(part, true);
+    } else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0, undefined, true);
+    else this.clear();
+    clearTimeout(this.view.timer);
+  }
+
+  /** An answer has not come. @param {unknown} error */
+  lost(error) {
+    if (error instanceof Unknown) fail(error);
+    else if (error instanceof Unreachable) void this.reconnect();
+    else console.error(error);
+  }
+
+  /** Waits until the server is there again. */
+  async reconnect() {
+    if (this.isLost) return;
+    this.isLost = true;
+    $("phase").textContent = "The server has ended";
+    $("why").textContent = "This page continues when tracewing view runs again at the same port.";
+    $("progress").hidden = true;
+    $("cover").hidden = false;
+    try {
+      const { begin_ns, length, events } = await opened(true);
+      const isSame = begin_ns === this.facts.begin_ns && length === this.facts.length && events === this.facts.events;
+      if (!isSame) location.reload();
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    this.isLost = false;
+    this.tiles.refused.clear();
+    $("cover").hidden = true;
+    this.redraw();
+  }
+
+  /** What is selected, then everything. */
+  fits() {
+    const some = this.found ?? this.view.area ?? this.view.why;
+    const margin = some ? (some.to - some.from) * 0.1 : 0;
+    const isSeen = some && Math.abs(this.view.from - (some.from - margin)) < 2 && Math.abs(this.view.to - (some.to + margin)) < 2;
+    if (some && !isSeen) this.view.set(some.from - margin, some.to + margin);
+    else this.view.set(0, this.view.length);
+  }
+
+  /** @param {string} name of a key @returns {boolean} */
+  key(name) {
+    const at = this.chosen ? this.tracks.indexOf(this.chosen) : -1;
+    /** @type {Record<string, () => void>} */
+    const known = {
+      f: () => this.fits(),
+      m: () => this.area({ from: Math.floor((this.found ?? this.view).from), to: Math.ceil((this.found ?? this.view).to), rows: null }),
+      "/": () => /** @type {HTMLInputElement} */ ($("find")).select(),
+      t: () => $("filter").focus(),
+      j: () => void this.search.step(1),
+      k: () => void this.search.step(-1),
+      "?": () => /** @type {HTMLDialogElement} */ ($("keys")).showModal(),
+      escape: () => this.clear(),
+      " ": () => this.chosen?.children.length && this.toggle(this.chosen),
+      home: () => this.view.set(0, this.view.length),
+      arrowdown: () => this.go(at + 1),
+      arrowup: () => this.go(Math.max(0, at - 1)),
+      enter: () => {
+        if (this.chosen && isGroup(this.chosen)) this.toggle(this.chosen);
+        else if (this.chosen?.id != null) void this.enter(this.chosen.id);
+      },
+      ".": () => this.next(1, false),
+      ",": () => this.next(-1, false),
+      n: () => this.next(1, true),
+      y: () => this.why(this.slow()),
+      g: () => {
+        const { from, to } = this.found ?? this.view.why ?? this.view;
+        if (!this.view.area) this.area({ from: Math.floor(from), to: Math.ceil(to), rows: null });
+        this.flame();
+      },
+      i: () => this.chosen && this.pin(this.chosen),
+      e: () => /** @type {HTMLElement | null} */ ($("details").querySelector("button"))?.focus(),
+      1: () => this.markEnd(0),
+      2: () => this.markEnd(1),
+      p: () => this.next(-1, true),
+    };
+    if (!Object.hasOwn(known, name)) return false;
+    known[name]();
+    return true;
+  }
+}
+
+/**
+ * The rows of a track, of a folded one those in it: a group stands for its members.
+ * @param {import("./tracks.js").Node} node @returns {number[]}
+ */
+function ids(node) {
+  if (node.children.length === 0) return node.id === null ? [] : [node.id];
+  if (!node.folded) return [];
+  return node.id === null ? all(node) : [node.id];
+}
+
+/** The rows in a heading. @param {import("./tracks.js").Node} node */
+function all(node) {
+  return node.children.flatMap(({ id }) => (id === null ? [] : [id]));
+}
