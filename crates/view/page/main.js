@@ -7,6 +7,7 @@ import { CLASSES, EVENT, color, onScheme, patterns } from "./classes.js";
 import { drags, keys, map } from "./input.js";
 import { $, canvas, fail, opened, present } from "./opening.js";
 import { Page } from "./page.js";
+import { command, connectShare, svg } from "./share.js";
 import { exact } from "./time.js";
 
 /** Colours with their names. */
@@ -53,6 +54,7 @@ function connect(page) {
   filter.addEventListener("keydown", (event) => {
     if (event.key === "Escape" || event.key === "Enter") $("labels").focus();
   });
+  connectShare(page);
   $("back").addEventListener("click", () => history.back());
   $("fit").addEventListener("click", () => page.key("f"));
   $("mark").addEventListener("click", () => page.key("m"));
@@ -89,6 +91,8 @@ async function start() {
       counted: () => Object.fromEntries([...page.picture.counted].map(([row, counts]) => [row, [...counts]])),
       shown: () => page.tracks.map(({ id, name, number, kind, isPinned }) => ({ id, name, number, kind, isPinned: Boolean(isPinned) })),
       path: () => page.path,
+      command: () => command(page),
+      svg: () => svg(page),
       chosen: () => page.chosen?.id ?? null,
       drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),
       exact,

@@ -574,6 +574,7 @@ export class Page {
         if (!this.view.area) this.area({ from: Math.floor(from), to: Math.ceil(to), rows: null });
         this.flame();
       },
+      c: () => $("share").click(),
       i: () => this.chosen && this.pin(this.chosen),
       e: () => /** @type {HTMLElement | null} */ ($("details").querySelector("button"))?.focus(),
       1: () => this.markEnd(0),

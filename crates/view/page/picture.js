@@ -38,6 +38,8 @@ export class Picture {
     this.drawn = new Map();
     /** Of events, how many lie in each column. @type {Map<number, Uint32Array>} */
     this.counted = new Map();
+    /** Of events, the name of one in each column. @type {Map<number, Uint32Array>} */
+    this.marked = new Map();
     /** @type {Map<number, [number, number, number][]>} */
     this.spans = new Map();
     /** @type {Map<number, State>} */
@@ -66,6 +68,7 @@ export class Picture {
     const [sums, colors, shift] = [new Float32Array(wide * CLASSES.length), patterns(), this.shift(wide)];
     this.drawn.clear();
     this.counted.clear();
+    this.marked.clear();
     for (const { track, at, y } of layout.seen()) {
       const [first, last] = [Math.round((y + MARGIN) * ratio), Math.round((y + HEIGHT - MARGIN) * ratio)];
       if (at < layout.pinned) target.fill(0, Math.round(y * ratio) * wide, Math.round((y + HEIGHT) * ratio) * wide);
@@ -89,6 +92,7 @@ export class Picture {
     counts(this.tiles.get(row, this.view.from, this.view.to, shift), this.view.from, this.view.to, wide, found, names);
     marks(target, wide, first, last - first, Math.round(2 * ratio), found, names, kept);
     this.counted.set(row, found);
+    this.marked.set(row, names);
     this.drawn.set(row, kept);
   }
 

@@ -38,6 +38,7 @@ files! {
     "/longest.js" SCRIPT "longest.js",
     "/job.js" SCRIPT "job.js",
     "/why.js" SCRIPT "why.js",
+    "/share.js" SCRIPT "share.js",
     "/flame.js" SCRIPT "flame.js",
     "/search.js" SCRIPT "search.js",
     "/statistics.js" SCRIPT "statistics.js",

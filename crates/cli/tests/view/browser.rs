@@ -613,3 +613,65 @@ fn samples_of_an_area_are_a_flame_graph() {
     assert!(zoomed.as_array().unwrap().contains(&name), "{zoomed} {name}");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
+
+#[test]
+fn a_view_is_shared_as_a_command_and_as_a_picture() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let viewer = Viewer::start(&renamed(folder.path(), "clerks:request", "<b>shop:it's & <so>"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    browser.value("tracewing.view.set(tracewing.view.length * 0.94, tracewing.view.length * 0.96)");
+    browser.settle();
+    browser.wait("tracewing.svg().includes('font-size=\"11\"')");
+    // The command shows the same again.
+    browser.key("c");
+    browser.wait("document.querySelector('#sharing').open");
+    let command = browser.value("document.querySelector('#command').value");
+    let (command, link) = command.as_str().unwrap().split_once(" --at '").unwrap();
+    assert_eq!(command, format!("tracewing view {}", folder.path().join("trace").display()));
+    let seen = view(&mut browser);
+    browser.open(&format!("http://127.0.0.1:{}/#{}", viewer.port, link.trim_end_matches('\'')));
+    let again = view(&mut browser);
+    assert!((again.0 - seen.0).abs() <= 1.0 && (again.1 - seen.1).abs() <= 1.0, "{again:?} {seen:?}");
+    // The picture is well-formed, has nothing of a name as markup, and its areas are those of the pixels.
+    let compared = browser.value(
+        "(() => {
+            const parsed = new DOMParser().parseFromString(tracewing.svg(), 'image/svg+xml');
+            const names = [...parsed.querySelectorAll('*')].map(({ localName }) => localName);
+            const drawn = tracewing.drawn();
+            const ratio = devicePixelRatio, wrong = [];
+            let compared = 0;
+            for (const group of parsed.querySelectorAll('g[data-row]')) {
+                const heights = drawn[group.dataset.row];
+                if (!heights) continue;
+                const sum = (of) => heights.filter((_, at) => at % 14 === of).reduce((sum, high) => sum + high, 0);
+                const areas = [...group.querySelectorAll('path')].map((path) => [...path.getAttribute('d').matchAll(/v-([\\d.]+)h([\\d.]+)/g)].reduce((sum, [, v, h]) => sum + v * h, 0));
+                const expected = [...Array(13).keys()].map(sum).filter((sum) => sum > 0).map((sum) => sum / ratio / ratio);
+                const sorted = (all) => [...all].sort((a, b) => a - b);
+                if (sorted(areas).some((area, at) => Math.abs(area - sorted(expected)[at]) > 0.01 * area + 1) || areas.length !== expected.length) wrong.push([group.dataset.row, areas, expected]);
+                compared += areas.length;
+            }
+            return { wrong, compared, isForeign: names.some((name) => !['svg', 'title', 'rect', 'text', 'g', 'path'].includes(name)) };
+        })()",
+    );
+    assert_eq!(
+        (&compared["wrong"], &compared["isForeign"]),
+        (&serde_json::json!([]), &Value::from(false)),
+        "{compared}"
+    );
+    assert!(compared["compared"].as_u64() > Some(20), "{compared}");
+    let saved = tempfile::tempdir().unwrap();
+    let allowed = serde_json::json!({ "behavior": "allow", "downloadPath": saved.path() });
+    browser.call("Browser.setDownloadBehavior", allowed);
+    for (id, start) in [("svg", &b"<svg"[..]), ("png", b"\x89PNG")] {
+        browser.value(&format!("document.querySelector('#{id}').click()"));
+        let file = saved.path().join(format!("tracewing.{id}"));
+        tracewing_testing::wait_until("the picture is saved", || {
+            std::fs::read(&file).is_ok_and(|bytes| bytes.starts_with(start))
+        });
+    }
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}

@@ -28,6 +28,8 @@ enum State<'a> {
 #[derive(Debug, Serialize)]
 struct Facts {
     name: String,
+    /// Its paths, one by one.
+    inputs: Vec<String>,
     /// On the recording's clock, as a text: 64 bits.
     begin_ns: String,
     /// When that was, for people.
@@ -57,14 +59,15 @@ pub(super) fn answer(viewed: &Viewed) -> Reply {
     Reply::json(&match viewed.ready() {
         None => State::Indexing { name, done, total },
         Some(Err(why)) => State::Failed { name, why },
-        Some(Ok(ready)) => State::Ready(facts(name, ready.index.tail())),
+        Some(Ok(ready)) => State::Ready(facts(name, inputs(viewed), ready.index.tail())),
     })
 }
 
-fn facts(name: String, tail: &Tail) -> Facts {
+fn facts(name: String, inputs: Vec<String>, tail: &Tail) -> Facts {
     let losses = tail.losses.iter().take(LOSSES).map(loss).collect();
     Facts {
         name,
+        inputs,
         begin_ns: tail.begin.as_ns().to_string(),
         begin: tracewing_trace::Zone::Local.format(tail.begin),
         length: tail.length,
@@ -88,6 +91,9 @@ fn loss(mark: &LossMark) -> Loss {
 }
 
 fn name(viewed: &Viewed) -> String {
-    let names = viewed.recording.inputs().iter().map(|path| path.display().to_string());
-    names.collect::<Vec<_>>().join(" ")
+    inputs(viewed).join(" ")
+}
+
+fn inputs(viewed: &Viewed) -> Vec<String> {
+    viewed.recording.inputs().iter().map(|path| path.display().to_string()).collect()
 }
