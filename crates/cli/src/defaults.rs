@@ -182,7 +182,11 @@ fn option(command: &Command, matches: &ArgMatches, key: &str, value: &Value) -> 
     let own = ["config", "no-default"];
     let Some(arg) = command.get_arguments().find(|arg| arg.get_long() == Some(key) && !own.contains(&key))
     else {
-        bail!("there is no option --{key}");
+        let is_short = |arg: &&Arg| arg.get_short().is_some_and(|short| key == short.to_string());
+        match command.get_arguments().find(is_short).and_then(Arg::get_long) {
+            Some(long) => bail!("`{key}` is the short form of an option: write `{long}`"),
+            None => bail!("there is no option --{key}"),
+        }
     };
     let values = match value {
         Value::Array(values) => values.iter().map(text).collect::<Option<Vec<_>>>(),
@@ -304,6 +308,7 @@ mod tests {
             ("[recrod]\nquiet = true", "there is no command `recrod`"),
             ("[record]\nqiet = true", "[record]: there is no option --qiet"),
             ("record = 1", "`record` is a command"),
+            ("[list]\nn = 3", "write `count`"),
             ("config = 'x'", "there is no option --config"),
             ("[list]\nfrom = 1979-05-27", "--from takes a text"),
             ("[record]\nquiet = 'yes'", "--quiet is true or false"),

@@ -4,10 +4,12 @@
 //! | module | what |
 //! |---|---|
 //! | `source` | the recording, read window by window |
+//! | `chosen` | the processes that are shown |
 //! | `view` | the tables |
 //! | `screen` | a terminal: what it had before, frames, keys |
 //! | `shown` | what is on it, and what keys change |
 
+mod chosen;
 mod screen;
 mod shown;
 mod source;
@@ -16,6 +18,7 @@ mod view;
 use crate::format::{TableFormat, TextFormat, TextFormatOption};
 use crate::input::STOPPED;
 use crate::losses;
+use crate::options::Processes;
 use crate::output::{print_warning, raise_file_limit};
 use crate::owner::Which;
 use crate::progress::Watch;
@@ -43,6 +46,7 @@ Examples:
   tracewing top                                the only running recording of yours
   tracewing top server --show tasks            that of the command `server`
   tracewing top 4711 --sort ready -n 20        that of a process
+  tracewing top --process 'worker-*'           only these processes of it
   tracewing top --for 10 --format json         one object per second
 
 The table covers the last --interval and is about half a second late; the line above it says by how much. Before the \
@@ -61,6 +65,9 @@ The columns are those of `tracewing threads`, `tasks`, `locks` and `breakdown`."
 pub struct Args {
     #[command(flatten)]
     which: Which,
+
+    #[command(flatten)]
+    processes: Processes,
 
     /// What is shown first
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
@@ -138,7 +145,8 @@ fn show(args: &Args, source: &mut Source, output: &mut Output, watch: &Watch) ->
         let is_over = args.duration.is_some_and(|duration| begin.elapsed() >= duration);
         source.look()?;
         let is_due = Instant::now() >= next || is_over || source.has_ended();
-        if is_due && let Some(window) = source.window(&mut || watch.is_stopped())? {
+        if is_due && let Some(mut window) = source.window(&mut || watch.is_stopped())? {
+            chosen::keep(&mut window, &args.processes.patterns());
             next = Instant::now() + args.interval;
             output.take(args, window, source.late())?;
         }

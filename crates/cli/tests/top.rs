@@ -210,6 +210,28 @@ fn without_a_terminal_tables_follow_each_other() {
 }
 
 #[test]
+fn only_chosen_processes_are_shown() {
+    if !traceable() {
+        return;
+    }
+    let recorded = Recorded::new(&[]);
+    let windows = |process: &str, text: &str| {
+        let options = ["--interval", "0.2", "--format", "json", "--process", process];
+        let printed = recorded.printed(&options, 2, text);
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    for window in windows("s?", "\"sh\"") {
+        // Children of the shell have its name until they execute their program.
+        for table in ["threads", "calls"] {
+            assert!(window[table].as_array().unwrap().iter().all(|row| row["name"] == "sh"), "{window}");
+        }
+    }
+    for window in windows("other", "threads") {
+        assert!(["threads", "calls"].iter().all(|table| window[table] == Value::Array(vec![])), "{window}");
+    }
+}
+
+#[test]
 fn what_cannot_be_shown_is_refused() {
     let top = |options: &[&str]| harness::run(&[&["top"], options].concat()).notes();
     assert!(top(&["--sort", "nothing"]).contains("nothing"));
