@@ -241,15 +241,10 @@ fn try_installed() -> Result<()> {
         tracewing
     };
     let record = ["record", "--no-kernel", "--locks", "-o", "trace", "--"];
-    run_command(tracewing().args(record).args([
-        "sort",
-        "--parallel=2",
-        "-S",
-        "4M",
-        "/proc/kallsyms",
-        "-o",
-        "/dev/null",
-    ]))?;
+    let numbers: String = (0..200_000).map(|number| format!("{number}\n")).collect();
+    fs::write(root.join("numbers"), numbers)?;
+    let sort = ["sort", "--parallel=2", "-S", "4M", "-r", "numbers", "-o", "/dev/null"];
+    run_command(tracewing().args(record).args(sort))?;
     let info = String::from_utf8(output(tracewing().args(["info", "trace"]))?)?;
     ensure!(info.contains("lock:"), "the installed command has recorded no events of locks");
     fs::remove_dir_all(&root)?;
