@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::load::Load;
+use super::search::null;
 use super::{Compound, Value, Visitor};
 use crate::model::{EnumerationClass, IntegerClass, StructureClass};
 
@@ -200,7 +201,7 @@ impl Field {
 }
 
 fn before_null(bytes: &[u8]) -> &[u8] {
-    std::ffi::CStr::from_bytes_until_nul(bytes).map_or(bytes, std::ffi::CStr::to_bytes)
+    null(bytes).and_then(|length| bytes.get(..length)).unwrap_or(bytes)
 }
 
 /// A value, or a sequence of integers, in event records whose fields need no walk; see

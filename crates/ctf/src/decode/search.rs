@@ -16,6 +16,13 @@ pub(super) fn null(bytes: &[u8]) -> Option<usize> {
         }
         at += 2 * BLOCK;
     }
+    if let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
+        let found = nulls(block);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize);
+        }
+        at += BLOCK;
+    }
     bytes[at..].iter().position(|byte| *byte == 0).map(|rest| at + rest)
 }
 
