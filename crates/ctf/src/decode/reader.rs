@@ -252,11 +252,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// The current event record's bytes, as [`Event::record`].
     #[inline]
     pub fn record(&self) -> Option<Record<'_>> {
-        let bytes = self
-            .window
-            .bytes()
-            .get((self.current.origin / 8) as usize..)
-            .filter(|_| self.current.is_unwalked)?;
+        if !self.current.is_unwalked {
+            return None;
+        }
+        let bytes = self.window.bytes().get((self.current.origin / 8) as usize..)?;
         Some(Record { bytes, pieces: &self.current.pieces })
     }
 
@@ -265,6 +264,13 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     #[inline]
     pub fn clock_value(&self) -> Option<Cycles> {
         self.decoder.streams[self.packets.stream?].clock.map(|_| self.current.clock)
+    }
+
+    /// The clock at the current event record, which means nothing where the data stream has none: for readers
+    /// that know whether it has.
+    #[inline]
+    pub fn clock(&self) -> Cycles {
+        self.current.clock
     }
 
     /// Where everything lies in the current event record, if that is known.

@@ -27,6 +27,8 @@ pub struct Merge<'r> {
     cursors: Vec<StreamCursor>,
     /// What each stream has to give next.
     heads: Vec<Head>,
+    /// How many of them are neither events nor ends.
+    unusual: usize,
     ranks: Vec<u32>,
     /// Whether some streams share a rank.
     ambiguous: bool,
@@ -56,6 +58,12 @@ enum Head {
     Failed(Box<Error>),
 }
 
+impl Head {
+    fn is_unusual(&self) -> bool {
+        matches!(self, Head::Lost(_) | Head::Failed(_))
+    }
+}
+
 impl<'r> Merge<'r> {
     /// Merges what lies in `range`; losses that reach beyond it are cut, and their count is then unknown.
     pub fn new(recording: &'r Recording, range: TimeRange) -> Self {
@@ -75,6 +83,7 @@ impl<'r> Merge<'r> {
             until: range.end,
             cursors,
             heads: std::iter::repeat_with(|| Head::None).take(count).collect(),
+            unusual: 0,
             ambiguous: highest < count,
             ranks,
             active: (0..count).collect(),

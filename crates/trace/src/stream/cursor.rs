@@ -251,9 +251,9 @@ impl StreamCursor {
 
     #[inline]
     fn clock_stamp(&self, current: usize) -> Result<Option<Stamp>, Error> {
+        let Some(clock) = &self.clock else { return Ok(None) };
         let file = &self.files[current];
         let Some(cycles) = file.clock_value() else { return Ok(None) };
-        let Some(clock) = &self.clock else { return Ok(None) };
         match clock.time(cycles) {
             Some(time) => Ok(Some(Stamp { cycles, time })),
             None => Err(outside(file, cycles)),

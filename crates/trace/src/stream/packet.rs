@@ -294,10 +294,10 @@ impl PacketFile {
         self.reader.as_ref().expect("an event is asked for only inside of a packet").event()
     }
 
-    /// The stamp of the event that the last step gave.
+    /// The stamp of the event that the last step gave, in a stream that has a clock.
     #[inline]
     pub(crate) fn clock_value(&self) -> Option<Cycles> {
-        self.reader.as_ref()?.clock_value()
+        self.reader.as_ref().map(StreamReader::clock)
     }
 
     /// The class and the bytes of the event that the last step gave: see [`Event::class_index`] and

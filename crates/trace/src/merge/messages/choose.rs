@@ -14,21 +14,33 @@ impl Merge<'_> {
     #[inline]
     pub(super) fn change_places(&mut self, ns: Timestamp) -> bool {
         let (Some(stream), Some(mut next)) = (self.current, self.heap.peek_mut()) else { return false };
-        let (key, Reverse(other)) = (Key::new(ns, self.ranks[stream], stream), *next);
-        let first = key.min(other);
-        let are_events = [stream, other.stream()].iter().all(|of| matches!(self.heads[*of], Head::Event));
-        if self.ambiguous || !are_events || first.ns > self.until {
+        let other = next.0;
+        let is_event = |of: usize| matches!(self.heads[of], Head::Event);
+        if self.ambiguous || self.unusual > 0 && !(is_event(stream) && is_event(other.stream())) {
             return false;
         }
-        if first == other {
-            next.0 = key;
+        let comes_again =
+            ns < other.ns || (ns == other.ns && (self.ranks[stream], stream) < (other.rank, other.stream()));
+        let first = if comes_again { ns } else { other.ns };
+        if first > self.until {
+            return false;
+        }
+        if !comes_again {
+            next.0 = Key::new(ns, self.ranks[stream], stream);
+            self.current = Some(other.stream());
         }
         drop(next);
-        self.current = Some(first.stream());
         self.lost = None;
-        self.last_ns = self.last_ns.max(first.ns);
+        self.last_ns = self.last_ns.max(first);
         self.stand_alone();
         true
+    }
+
+    /// Notes what a stream has next.
+    #[inline]
+    pub(super) fn set_head(&mut self, stream: usize, head: Head) {
+        self.unusual += usize::from(head.is_unusual());
+        self.unusual -= usize::from(std::mem::replace(&mut self.heads[stream], head).is_unusual());
     }
 
     /// Computes up to when the current stream comes first.
@@ -74,13 +86,13 @@ impl Merge<'_> {
                 if let Some(at) = self.active.iter().position(|&active| active == stream) {
                     self.active.swap_remove(at);
                 }
-                self.heads[stream] = Head::None;
+                self.set_head(stream, Head::None);
                 return None;
             }
             // Everything before the damage has been given: what fails comes at once.
             Err(error) => (Head::Failed(Box::new(error)), Timestamp::MIN),
         };
-        self.heads[stream] = head;
+        self.set_head(stream, head);
         Some(Key::new(ns, self.ranks[stream], stream))
     }
 
@@ -138,6 +150,7 @@ impl Merge<'_> {
         }
         if let Head::Failed(_) = self.heads[key.stream()] {
             let failed = std::mem::replace(&mut self.heads[key.stream()], Head::None);
+            self.unusual -= 1;
             self.heap.clear();
             return match failed {
                 Head::Failed(error) => Err(*error),
@@ -153,7 +166,7 @@ impl Merge<'_> {
     fn next_key(&mut self, stream: usize, event: Option<Timestamp>) -> Option<Key> {
         let Some(ns) = event else { return self.refill(stream) };
         if !matches!(self.heads[stream], Head::Event) {
-            self.heads[stream] = Head::Event;
+            self.set_head(stream, Head::Event);
         }
         Some(Key::new(ns, self.ranks[stream], stream))
     }
