@@ -11,6 +11,7 @@
 mod folders;
 mod losses;
 mod packets;
+mod streams;
 
 use crate::Error;
 use crate::open::description;
@@ -22,14 +23,15 @@ use crate::rewrite::unfinished::Unfinished;
 use crate::select::decisions::Decisions;
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
-use crate::stream::index_source;
 use crate::super_trace::{forget_scope, is_of_interrupt, is_of_system_call};
 use crate::time::range::TimeRange;
 use folders::{free_name, make_below, place};
 use losses::Declared;
-use std::ops::ControlFlow;
+use std::collections::HashSet;
+use std::ops::{AddAssign, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
+use streams::Job;
 use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_independent_packets, with_whole_stamps};
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::model::{TraceClass, Version};
@@ -73,6 +75,31 @@ pub struct Converted {
     pub unknown_losses: u64,
 }
 
+impl AddAssign for Converted {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            traces,
+            streams,
+            packets,
+            events,
+            chosen,
+            bytes,
+            lost_events,
+            lost_packets,
+            unknown_losses,
+        } = other;
+        self.traces += traces;
+        self.streams += streams;
+        self.packets += packets;
+        self.events += events;
+        self.chosen += chosen;
+        self.bytes += bytes;
+        self.lost_events += lost_events;
+        self.lost_packets += lost_packets;
+        self.unknown_losses += unknown_losses;
+    }
+}
+
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
@@ -111,7 +138,7 @@ impl Conversion {
             false => Naming::default(),
         };
         let (unfinished, top) = Unfinished::folder(out)?;
-        let mut run = Run {
+        let run = Run {
             recording,
             range,
             selection,
@@ -120,13 +147,14 @@ impl Conversion {
             filter: &self.filter,
             version: self.version,
             explained: self.explained,
-            progress: start,
-            watch,
-            converted: Converted::default(),
         };
+        let (mut converted, mut progress) = (Converted::default(), start);
         for (index, trace) in recording.traces().iter().enumerate() {
             let folder = make_below(&top, &place(recording, trace))?;
-            run.trace(index, trace, &folder)?;
+            converted += run.trace(index, trace, &folder, &mut |bytes| {
+                progress.done += bytes;
+                watch(progress)
+            })?;
         }
         if let [input] = recording.inputs()
             && let Some(how) = description::for_copy(input, recording.missing(), recording.gone_names())
@@ -135,7 +163,7 @@ impl Conversion {
             top.replace(description::NAME, &how).map_err(Error::io(&copy))?;
         }
         unfinished.finish()?;
-        Ok(run.converted)
+        Ok(converted)
     }
 }
 
@@ -149,41 +177,38 @@ struct Run<'r> {
     filter: &'r Filter,
     version: Option<Version>,
     explained: bool,
-    progress: Progress,
-    watch: &'r mut dyn FnMut(Progress) -> ControlFlow<()>,
-    converted: Converted,
 }
 
 impl Run<'_> {
-    fn trace(&mut self, index: usize, trace: &Trace, folder: &Dir) -> Result<(), Error> {
+    /// Writes a trace; `done` is called with the bytes of the packets that are done, and may end it.
+    fn trace(
+        &self,
+        index: usize,
+        trace: &Trace,
+        folder: &Dir,
+        done: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Converted, Error> {
         let metadata = trace.folders()[0].join("metadata");
         let version = self.version.unwrap_or(trace.class().version);
-        let convert = || {
-            let mut class = match version {
-                Version::V1_8 => to_ctf1(trace.class())?,
-                Version::V2 => to_ctf2(trace.class())?,
-            };
-            if !self.selection.is_everything() || self.range != TimeRange::ALL {
-                class = with_whole_stamps(&class)?;
-            } else if version != trace.class().version {
-                class = with_independent_packets(&class)?;
-            }
-            if !self.selection.is_everything() {
-                forget_scope(&mut class);
-            }
-            self.extract(trace).declare(&mut class);
-            Decoder::new(Arc::new(class))
-        };
-        let classes = convert().map_err(Error::ctf(&metadata))?;
-        let recording = self.recording;
-        let streams = recording.streams().iter().enumerate();
+        let classes = self.classes(trace, version).map_err(Error::ctf(&metadata))?;
+        let mut names = HashSet::new();
+        let streams = self.recording.streams().iter().enumerate();
+        let jobs: Vec<Job<'_>> = streams
+            .filter(|(_, stream)| stream.trace_index() == index)
+            .map(|(at, stream)| {
+                let name = free_name(&names, stream);
+                names.insert(name.clone());
+                Job { at, stream, name }
+            })
+            .collect();
+        let mut written = self.write(&jobs, &classes, folder, done)?.into_iter();
+        let mut converted = Converted { traces: 1, ..Converted::default() };
         let mut declared = Declared::default();
-        for (at, stream) in streams.filter(|(_, stream)| stream.trace_index() == index) {
-            let name = free_name(folder, stream);
+        for Job { stream, name, .. } in &jobs {
             let of_file = name.to_string_lossy();
             for mut lost in stream.lost.iter().copied() {
                 if lost.cut(&self.range) {
-                    self.converted.note(&lost);
+                    converted.note(&lost);
                     declared.add(&of_file, lost, &self.range);
                 }
             }
@@ -192,14 +217,9 @@ impl Run<'_> {
             {
                 declared.at_begin.push((of_file.clone().into_owned(), lost));
             }
-            if stream.files().next().is_none() {
-                continue;
-            }
-            if let Some((file, lost)) = self.stream(at, stream, &classes, folder, &name)? {
-                lost.into_iter().for_each(|lost| declared.add(&of_file, lost, &self.range));
-                index_source::write_next_to(folder, &name, file, classes.clone())?;
-            }
-            self.converted.streams += 1;
+            let Some(written) = written.next().flatten() else { continue };
+            written.lost.into_iter().for_each(|lost| declared.add(&of_file, lost, &self.range));
+            converted += written.converted;
         }
         let mut class = TraceClass::clone(classes.trace_class());
         declared.set(&mut class);
@@ -209,8 +229,25 @@ impl Run<'_> {
         };
         let path = folder.path().join("metadata");
         folder.replace("metadata", text.as_bytes()).map_err(Error::io(&path))?;
-        self.converted.traces += 1;
-        Ok(())
+        Ok(converted)
+    }
+
+    /// The classes of the written trace.
+    fn classes(&self, trace: &Trace, version: Version) -> Result<Arc<Decoder>, tracewing_ctf::Error> {
+        let mut class = match version {
+            Version::V1_8 => to_ctf1(trace.class())?,
+            Version::V2 => to_ctf2(trace.class())?,
+        };
+        if !self.selection.is_everything() || self.range != TimeRange::ALL {
+            class = with_whole_stamps(&class)?;
+        } else if version != trace.class().version {
+            class = with_independent_packets(&class)?;
+        }
+        if !self.selection.is_everything() {
+            forget_scope(&mut class);
+        }
+        self.extract(trace).declare(&mut class);
+        Decoder::new(Arc::new(class))
     }
 
     /// What the written trace says of itself.

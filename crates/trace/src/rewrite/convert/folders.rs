@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::open::recording::{Recording, Stream, Trace};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tracewing_files::Dir;
@@ -42,13 +43,13 @@ pub(super) fn make_below(top: &Dir, below: &Path) -> Result<Dir, Error> {
     Ok(folder)
 }
 
-/// A name for the file of a stream. Chunks have files of the same name, which may belong to different
-/// streams: a number is appended to the second.
-pub(super) fn free_name(folder: &Dir, stream: &Stream) -> OsString {
+/// A name for the file of a stream that is none of `taken`. Chunks have files of the same name, which may
+/// belong to different streams: a number is appended to the second.
+pub(super) fn free_name(taken: &HashSet<OsString>, stream: &Stream) -> OsString {
     let of_file = Path::new(stream.name()).file_name().unwrap_or_default();
     let mut name = of_file.to_owned();
     for number in 2.. {
-        if !folder.has(&name) {
+        if !taken.contains(&name) {
             break;
         }
         name = of_file.to_owned();

@@ -14,6 +14,7 @@ use crate::time::range::TimeRange;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use tracewing_ctf::decode::{Decoder, Packet};
@@ -61,7 +62,15 @@ enum Side {
     After,
 }
 
-impl Run<'_> {
+/// The writing of a stream.
+pub(super) struct StreamRun<'w> {
+    pub(super) run: &'w Run<'w>,
+    pub(super) converted: Converted,
+    /// Called with the bytes of the packets that are done; may end it.
+    pub(super) done: &'w mut dyn FnMut(u64) -> ControlFlow<()>,
+}
+
+impl StreamRun<'_> {
     /// Writes a stream. Returns its file, and the losses that its packets do not report.
     pub(super) fn stream(
         &mut self,
@@ -78,11 +87,11 @@ impl Run<'_> {
         };
         let writer = StreamWriter::new(classes.clone(), class);
         let file = folder.create_file(name).map_err(Error::io(path))?;
-        let (always, losses) = (self.always(&streams[class]), PacketNumbers::new(self.range));
+        let (always, losses) = (self.always(&streams[class]), PacketNumbers::new(self.run.range));
         let mut copy = StreamCopy { at, stream, always, writer, file, path, losses };
-        let recording = self.recording;
-        let mut selection = Selection::new(self.filter, recording)?;
-        let decisions = self.decisions.of_stream(at, recording, &mut selection);
+        let recording = self.run.recording;
+        let mut selection = Selection::new(self.run.filter, recording)?;
+        let decisions = self.run.decisions.of_stream(at, recording, &mut selection);
         let mut choice = Choice { decisions, index: 0 };
         self.packets(&mut choice, &mut copy)?;
         if !copy.losses.has_packets() {
@@ -95,10 +104,14 @@ impl Run<'_> {
         Ok(Some((copy.file, copy.losses.declared)))
     }
 
+    fn is_done(&mut self, bytes: u64) -> Result<(), Error> {
+        if (self.done)(bytes).is_break() { Err(Error::Stopped) } else { Ok(()) }
+    }
+
     /// Writes the packets of a stream that lie in the range.
     fn packets(&mut self, choice: &mut Choice<'_>, copy: &mut StreamCopy<'_>) -> Result<(), Error> {
-        let all = self.decisions.reads_before() || self.naming.has_late();
-        let (recording, from) = (self.recording, self.range.begin);
+        let all = self.run.decisions.reads_before() || self.run.naming.has_late();
+        let (recording, from) = (self.run.recording, self.run.range.begin);
         let mut cursor = match all {
             true => recording.cursor_over_all(copy.stream, from),
             false => recording.cursor(copy.stream, from),
@@ -109,7 +122,7 @@ impl Run<'_> {
             let is_over = match side {
                 // As where a window is read: no packet after this one comes into the range again.
                 Side::Within => {
-                    self.packet(&mut cursor, has_event, choice, copy)? && cursor.is_after(self.range.end)
+                    self.packet(&mut cursor, has_event, choice, copy)? && cursor.is_after(self.run.range.end)
                 }
                 Side::Before | Side::After => {
                     copy.losses.skip(&cursor, &mut self.converted);
@@ -119,10 +132,7 @@ impl Run<'_> {
             if is_over {
                 break;
             }
-            self.progress.done += cursor.head().map_or(0, |head| head.bytes);
-            if (self.watch)(self.progress).is_break() {
-                return Err(Error::Stopped);
-            }
+            self.is_done(cursor.head().map_or(0, |head| head.bytes))?;
         }
         Ok(())
     }
@@ -131,14 +141,14 @@ impl Run<'_> {
     /// stamp events before or after their packet.
     fn side(&self, cursor: &StreamCursor, has_event: bool) -> Side {
         let Some(head) = cursor.head() else { return Side::Within };
-        let is_in_range = has_event && cursor.stamp().is_none_or(|stamp| stamp.time <= self.range.end);
+        let is_in_range = has_event && cursor.stamp().is_none_or(|stamp| stamp.time <= self.run.range.end);
         let is_after = match has_event {
-            true => cursor.is_after(self.range.end),
-            false => head.begin_ns > Some(self.range.end),
+            true => cursor.is_after(self.run.range.end),
+            false => head.begin_ns > Some(self.run.range.end),
         };
         if !is_in_range && is_after {
             Side::After
-        } else if !has_event && head.end_ns.is_some_and(|end| end < self.range.begin) {
+        } else if !has_event && head.end_ns.is_some_and(|end| end < self.run.range.begin) {
             Side::Before
         } else {
             Side::Within
@@ -154,7 +164,7 @@ impl Run<'_> {
         choice: &mut Choice<'_>,
         copy: &mut StreamCopy<'_>,
     ) -> Result<bool, Error> {
-        let (recording, at) = (self.recording, copy.at);
+        let (recording, at) = (self.run.recording, copy.at);
         let Some(head) = cursor.head().copied() else { return Ok(false) };
         let explained = match copy.losses.has_packets() {
             true => None,
@@ -171,14 +181,14 @@ impl Run<'_> {
         let mut goes_beyond = false;
         while has_event {
             let event = EventRef::new(recording, cursor, at);
-            if event.stamp().is_some_and(|stamp| stamp.time > self.range.end) {
+            if event.stamp().is_some_and(|stamp| stamp.time > self.run.range.end) {
                 goes_beyond = true;
             } else {
                 let decoded = event.decoded();
                 let class = decoded.class_index();
                 let is_selected = choice.decisions.takes(&decoded);
                 self.converted.chosen += u64::from(is_selected);
-                let named = self.naming.has(&Spot { stream: at, early: false, index: choice.index });
+                let named = self.run.naming.has(&Spot { stream: at, early: false, index: choice.index });
                 choice.index += 1;
                 if is_selected || copy.always.has(class) || named {
                     copy.writer.event(class, decoded.clock_value(), &decoded).map_err(failed)?;
@@ -196,10 +206,10 @@ impl Run<'_> {
     /// Begin and end stamps of a packet within the range.
     fn clipped(&self, cursor: &StreamCursor, packet: &Packet) -> (Option<Cycles>, Option<Cycles>) {
         let (begin, end) = (packet.begin, packet.end);
-        let Some(clock) = cursor.clock().filter(|_| self.range != TimeRange::ALL) else {
+        let Some(clock) = cursor.clock().filter(|_| self.run.range != TimeRange::ALL) else {
             return (begin, end);
         };
-        let (first, last) = (clock.first_cycle(self.range.begin), clock.last_cycle(self.range.end));
+        let (first, last) = (clock.first_cycle(self.run.range.begin), clock.last_cycle(self.run.range.end));
         let inside = |stamp: Cycles| stamp.min(last).max(first);
         // One that was left open by a crash stays so.
         let is_open = end < begin;
@@ -210,9 +220,9 @@ impl Run<'_> {
     fn always(&self, stream: &DataStreamClass) -> Always {
         let classes = || stream.event_record_classes.iter();
         // Where certain ones are selected, those of others are not.
-        let all = self.explained && !self.selection.chooses_subjects();
+        let all = self.run.explained && !self.run.selection.chooses_subjects();
         Always {
-            explains: classes().map(|class| self.explained && explains(class)).collect(),
+            explains: classes().map(|class| self.run.explained && explains(class)).collect(),
             names: classes().map(|class| all && (names_task(class) || names_lwp(class))).collect(),
         }
     }
@@ -220,9 +230,9 @@ impl Run<'_> {
     /// Puts the events of a stream that give names and lie before the range into a packet before number
     /// `seq`. Returns the stamp of the last one, in cycles. Damaged parts are left out.
     fn explain(&mut self, seq: Option<u64>, copy: &mut StreamCopy<'_>) -> Result<Option<Cycles>, Error> {
-        let (recording, at, stream) = (self.recording, copy.at, copy.stream);
-        let explains = copy.always.explains.contains(&true) || self.naming.is_early_in(at);
-        if self.range.begin == Timestamp::MIN || !explains {
+        let (recording, at, stream) = (self.run.recording, copy.at, copy.stream);
+        let explains = copy.always.explains.contains(&true) || self.run.naming.is_early_in(at);
+        if self.run.range.begin == Timestamp::MIN || !explains {
             return Ok(None);
         }
         let StreamCopy { always: Always { explains, .. }, writer, .. } = copy;
@@ -230,16 +240,16 @@ impl Run<'_> {
         let mut last = None;
         let mut index = 0;
         while let Ok(true) = cursor.begin_packet() {
-            if cursor.head().is_some_and(|head| head.begin_ns >= Some(self.range.begin)) {
+            if cursor.head().is_some_and(|head| head.begin_ns >= Some(self.run.range.begin)) {
                 break;
             }
             while let Ok(true) = cursor.step() {
                 let event = EventRef::new(recording, &cursor, at);
                 let (decoded, Some((reader, from))) = (event.decoded(), cursor.reader()) else { break };
-                if event.stamp().is_none_or(|stamp| stamp.time >= self.range.begin) {
+                if event.stamp().is_none_or(|stamp| stamp.time >= self.run.range.begin) {
                     continue;
                 }
-                let named = self.naming.has(&Spot { stream: at, early: true, index });
+                let named = self.run.naming.has(&Spot { stream: at, early: true, index });
                 index += 1;
                 if !explains[decoded.class_index()] && !named {
                     continue;
@@ -257,9 +267,7 @@ impl Run<'_> {
                 self.converted.events += 1;
                 last = decoded.clock_value();
             }
-            if (self.watch)(self.progress).is_break() {
-                return Err(Error::Stopped);
-            }
+            self.is_done(0)?;
         }
         if last.is_some() {
             let end = PacketEnd { end: last, discarded: 0, least_bytes: 0 };
