@@ -16,6 +16,9 @@ pub const KERNEL: &str = "kernel";
 /// Name of the folder of the trace of samples, which only a recorder of samples makes.
 pub const PROFILE: &str = "profile";
 
+/// The folders of all traces that a recording may have.
+const TRACES: [&str; 3] = [KERNEL, USER, PROFILE];
+
 /// Room kept for the description that is written when the recording ends, bytes.
 const RESERVE: u64 = 64 << 10;
 
@@ -62,7 +65,7 @@ impl Folder {
         let reserve = Arc::new(Mutex::new(dir.reserve(RESERVE)));
         let this = Self { dir, user: self.user.clone(), made: Made::default(), reserve };
         let moved = this.describe(description).and_then(|()| {
-            [KERNEL, USER].into_iter().try_for_each(|trace| match self.dir.has(trace) {
+            TRACES.into_iter().try_for_each(|trace| match self.dir.has(trace) {
                 false => Ok(()),
                 true => {
                     let moved = self.dir.move_folder(trace, &this.dir);
@@ -71,7 +74,7 @@ impl Folder {
             })
         });
         if let Err(error) = moved {
-            for trace in [KERNEL, USER] {
+            for trace in TRACES {
                 if this.dir.has(trace) {
                     let _ = this.dir.move_folder(trace, &self.dir);
                 }
@@ -94,7 +97,7 @@ impl Folder {
     /// programs in it stay.
     pub fn discard(self) {
         let _ = self.dir.remove(DESCRIPTION);
-        for trace in [USER, KERNEL, PROFILE] {
+        for trace in TRACES {
             let _ = self.dir.remove_all(trace);
         }
         self.made.remove_empty();

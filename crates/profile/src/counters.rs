@@ -80,6 +80,28 @@ impl Counters {
     }
 }
 
+/// What counters have counted since the beginning of a trace, which may continue another one.
+#[derive(Default)]
+pub(crate) struct SinceBegin {
+    before: Vec<u64>,
+    last: Vec<u64>,
+}
+
+impl SinceBegin {
+    /// Takes their values; gives what was counted.
+    pub(crate) fn of(&mut self, values: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+        self.last.clear();
+        self.last.extend(values);
+        let before = self.before.iter().copied().chain(std::iter::repeat(0));
+        self.last.iter().zip(before).map(|(value, before)| value.saturating_sub(before))
+    }
+
+    /// A trace begins with the values that were taken last.
+    pub(crate) fn restart(&mut self) {
+        self.before.clone_from(&self.last);
+    }
+}
+
 /// A counter's value. If the processor has too few counters, they take turns, and the value is extrapolated.
 fn value(counter: &OwnedFd) -> Option<u64> {
     let mut bytes = [0; 24];
@@ -95,6 +117,20 @@ fn value(counter: &OwnedFd) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trace_that_continues_another_one_counts_from_its_begin() {
+        let mut counted = SinceBegin::default();
+        let mut of = |values: [u64; 2]| {
+            let all: Vec<u64> = counted.of(values.into_iter()).collect();
+            counted.restart();
+            all
+        };
+        assert_eq!(of([5, 7]), [5, 7]);
+        assert_eq!(of([6, 7]), [1, 0]);
+        // Extrapolated values may go back.
+        assert_eq!(of([5, 9]), [0, 2]);
+    }
 
     #[test]
     fn counters_are_those_that_the_machine_has() {

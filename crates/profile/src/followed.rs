@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use tracewing_units::{Cpu, Pid, Tid};
 
 use crate::attribute::{Terms, switch, write_into};
-use crate::counters::{Available, Counters};
+use crate::counters::{Available, Counters, SinceBegin};
 use crate::present;
 use crate::record::Thread;
 
@@ -33,6 +33,7 @@ pub(crate) struct Followed {
     threads: BTreeMap<Tid, Opened>,
     /// Processes that have inherited their events.
     heirs: BTreeSet<Pid>,
+    counted: SinceBegin,
 }
 
 struct Opened {
@@ -53,7 +54,13 @@ pub struct Unsampled {
 
 impl Followed {
     pub(crate) fn new(terms: Terms, available: Available) -> Self {
-        Self { terms, available, threads: BTreeMap::new(), heirs: BTreeSet::new() }
+        Self {
+            terms,
+            available,
+            threads: BTreeMap::new(),
+            heirs: BTreeSet::new(),
+            counted: SinceBegin::default(),
+        }
     }
 
     /// Whether a process has inherited its events, according to the records read so far.
@@ -108,15 +115,20 @@ impl Followed {
         }
     }
 
-    /// The sum of each counter over all threads.
-    pub(crate) fn counters(&self) -> Vec<u64> {
+    /// The sum of each counter over all threads, since the trace's beginning.
+    pub(crate) fn counters(&mut self) -> impl Iterator<Item = u64> {
         let mut sums = vec![0_u64; self.available.names().count()];
         for opened in self.threads.values() {
             for (sum, value) in sums.iter_mut().zip(opened.counters.read()) {
                 *sum = sum.saturating_add(value);
             }
         }
-        sums
+        self.counted.of(sums.into_iter())
+    }
+
+    /// A trace begins with the values that were read last.
+    pub(crate) fn restart(&mut self) {
+        self.counted.restart();
     }
 
     /// Disables sampling on the CPU with this index in the outputs.

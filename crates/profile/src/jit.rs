@@ -6,6 +6,7 @@
 //! stream of their own.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::path::Path;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -48,6 +49,17 @@ struct Sampled {
     addresses: BTreeSet<u64>,
 }
 
+impl Sampled {
+    fn named(self, pid: Pid, map: File) -> Named {
+        let addresses: Vec<u64> = self.addresses.into_iter().collect();
+        Named {
+            stamp: Cycles(self.first.0.saturating_sub(1)),
+            thread: Thread { pid, tid: pid.first_thread() },
+            functions: perf_map::functions(map, &addresses),
+        }
+    }
+}
+
 /// Names for a process's code.
 pub(crate) struct Named {
     /// Before the first sample in the code.
@@ -56,12 +68,14 @@ pub(crate) struct Named {
     pub(crate) functions: Vec<Function>,
 }
 
-impl Jit {
-    pub(crate) fn new() -> Self {
+impl Default for Jit {
+    fn default() -> Self {
         let began = clock_gettime(ClockId::Realtime).tv_sec;
         Self { processes: HashMap::new(), recent: Vec::new(), sampled: 0, began }
     }
+}
 
+impl Jit {
     /// Follows what is mapped.
     pub(crate) fn note(&mut self, record: &Record<'_>) {
         match record {
@@ -109,27 +123,36 @@ impl Jit {
         }
     }
 
+    /// The names so far, in the order of their stamps. Later ones are for later samples.
+    pub(crate) fn cut(&mut self) -> Vec<Named> {
+        self.look();
+        self.sampled = 0;
+        let sampled =
+            self.processes.iter_mut().filter_map(|(pid, process)| Some((*pid, process.sampled.take()?)));
+        let named = |(pid, sampled): (Pid, Sampled)| {
+            let map = sampled.place.open().ok()?;
+            Some(sampled.named(pid, map))
+        };
+        let mut all: Vec<Named> = sampled.filter_map(named).collect();
+        all.sort_by_key(|named| named.stamp);
+        all
+    }
+
     /// The names, in the order of their stamps, and lines for the user.
     pub(crate) fn finish(mut self) -> (Vec<Named>, Vec<String>) {
         self.look();
         let (mut all, mut notices, mut nameless) = (Vec::new(), Vec::new(), Vec::new());
         let processes = self.processes.into_iter().filter_map(|(pid, process)| Some((pid, process.sampled?)));
-        for (pid, Sampled { place, first, hits, addresses }) in processes {
+        for (pid, sampled) in processes {
             let unused = |why| {
                 format!(
                     "profile: {} {why}, so the code that process {pid} compiled at run time has no names",
-                    place.path()
+                    sampled.place.path()
                 )
             };
-            match place.open() {
-                Ok(map) => {
-                    let addresses: Vec<u64> = addresses.into_iter().collect();
-                    let functions = perf_map::functions(map, &addresses);
-                    let thread = Thread { pid, tid: pid.first_thread() };
-                    let stamp = Cycles(first.0.saturating_sub(1));
-                    all.push(Named { stamp, thread, functions });
-                }
-                Err(Unused::Absent) if hits >= MANY_HITS => nameless.push(pid),
+            match sampled.place.open() {
+                Ok(map) => all.push(sampled.named(pid, map)),
+                Err(Unused::Absent) if sampled.hits >= MANY_HITS => nameless.push(pid),
                 Err(Unused::Absent) => {}
                 Err(Unused::Irregular) => notices.push(unused("is no regular file".to_owned())),
                 Err(Unused::Foreign(user)) => {
@@ -207,7 +230,7 @@ mod tests {
 
     #[test]
     fn only_addresses_in_code_without_a_file_are_kept() {
-        let mut jit = Jit::new();
+        let mut jit = Jit::default();
         jit.note(&mapping(0x5000, 0x6000, b"/lib/x"));
         assert_eq!(addresses(&mut jit, &[0x5000, 0x1000]), [0_u64; 0]);
         jit.note(&mapping(0x1000, 0x4000, b"//anon"));
@@ -217,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_mapping_may_be_reported_after_the_sample() {
-        let mut jit = Jit::new();
+        let mut jit = Jit::default();
         jit.sample(Cycles(9), THREAD.pid, &[0x1000, 0x1101]);
         jit.note(&mapping(0x1000, 0x1101, b"//anon"));
         assert_eq!(addresses(&mut jit, &[]), [0x1000, 0x1100], "callers are before where they continue");
@@ -225,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_new_program_has_none_of_the_earlier_code() {
-        let mut jit = Jit::new();
+        let mut jit = Jit::default();
         jit.note(&mapping(0x1000, 0x2000, b"//anon"));
         assert_eq!(addresses(&mut jit, &[0x1000]), [0x1000]);
         let child = Thread { pid: Pid(i32::MAX - 1), tid: tracewing_units::Tid(i32::MAX - 1) };

@@ -50,7 +50,12 @@ impl KernelSymbols {
         (!functions.is_empty()).then_some(Self { text, functions, written: HashSet::new() })
     }
 
-    /// The function around an address, the first time it is asked for.
+    /// In a trace that continues another one, no function was asked for.
+    pub(crate) fn restart(&mut self) {
+        self.written.clear();
+    }
+
+    /// The function around an address, the first time it is asked for in a trace.
     pub(crate) fn news(&mut self, address: u64) -> Option<Function<'_>> {
         let next = self.functions.partition_point(|function| function.0 <= address);
         let (begin, from, to) = *self.functions.get(next.checked_sub(1)?)?;

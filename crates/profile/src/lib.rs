@@ -22,6 +22,9 @@
 //! | `counters` | counters that are read periodically |
 //! | `events` | the trace's event classes and payloads |
 //! | `stream` | packets of a stream |
+//! | `processes` | which processes records are of |
+//! | `writer` | converts records to events |
+//! | `sampled` | a CPU that is sampled |
 //! | [`ProfileRecorder`] | a whole recording |
 //!
 //! If the recorder is killed, nothing is left in the kernel: its perf events end with their descriptors.
@@ -38,14 +41,17 @@ mod jit;
 mod kernel_symbols;
 mod perf_map;
 mod present;
+mod processes;
 mod record;
 mod recorder;
 mod ring;
+mod sampled;
 mod stream;
 mod unwind;
+mod writer;
 
 pub use attribute::{Subject, check};
 pub use error::Error;
 pub use followed::Unsampled;
 pub use record::Stacks;
-pub use recorder::{Options, ProfileRecorder, Summary};
+pub use recorder::{NextTrace, Options, ProfileRecorder, Summary};

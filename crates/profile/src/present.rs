@@ -14,9 +14,9 @@ use crate::record::{Mapping, Record, Thread};
 /// paths.
 const MOST_MAPS: u64 = 16 << 20;
 
-/// Reports all threads and mappings.
-pub(crate) fn report(each: impl FnMut(&Record<'_>, Thread)) {
-    report_of(&numbers("/proc"), each);
+/// All processes.
+pub(crate) fn processes() -> Vec<Pid> {
+    numbers("/proc")
 }
 
 /// The threads of a process; empty if it has ended.
@@ -83,7 +83,7 @@ mod tests {
     fn this_process_is_there() {
         let own = Pid::from_unsigned(std::process::id());
         let (mut names, mut mappings) = (0, 0);
-        report(|record, thread| match record {
+        report_of(&processes(), |record, thread| match record {
             Record::Name { .. } if thread.pid == own => names += 1,
             Record::Mapping(mapping) if thread.pid == own => {
                 let this = this_process_is_there as *const () as u64;

@@ -1,30 +1,26 @@
 //! Records samples and counters to disk: drains the kernel's buffers into a trace folder while the recording
 //! runs.
 
-use std::os::fd::OwnedFd;
-
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::summary::{LossRange, StreamSummary};
-use tracewing_ctf::model::{ClockClass, Uuid};
+use tracewing_ctf::model::{ClockClass, TraceClass, Uuid};
 use tracewing_ctf::tsdl;
 use tracewing_files::Dir;
 use tracewing_streams::TraceDir;
 use tracewing_units::{Cpu, Cycles, Pid};
-use tracewing_vocabulary::profile::Class;
 
 use crate::attribute::{Subject, Terms, Trigger, online_cpus, switch};
-use crate::clock::Conversion;
-use crate::counters::{Available, Counters};
+use crate::counters::{Available, Counters, SinceBegin};
 use crate::error::Error;
-use crate::events::{self, Payload};
+use crate::events;
 use crate::followed::{Followed, Unsampled};
-use crate::jit::{Jit, Named};
 use crate::kernel_symbols::KernelSymbols;
 use crate::present;
-use crate::record::{Record, Stacks, Thread, read};
+use crate::record::Stacks;
 use crate::ring::{BYTES, BYTES_WITH_STACKS, Ring};
+use crate::sampled::Sampled;
 use crate::stream::EventStream;
-use crate::unwind::Unwinding;
+use crate::writer::Writer;
 
 /// Settings of a recording.
 #[derive(Debug, Clone)]
@@ -66,32 +62,15 @@ pub struct ProfileRecorder {
     /// For names of code that was compiled at run time; written at the end.
     jit: EventStream,
     notices: Vec<String>,
+    /// Of its present trace.
+    metadata: TraceClass,
+    is_of_system: bool,
 }
 
-/// The kernel's side of a sampled CPU. The ring comes before the event that it is mapped from, so it is
-/// dropped first.
-struct Sampled {
-    number: Cpu,
-    ring: Ring,
-    /// Records nothing if processes that were already running are followed: their events write into its
-    /// buffer.
-    sampler: OwnedFd,
-    /// A tree's counters are all kept with the first CPU.
-    counters: Option<Counters>,
-    stream: EventStream,
-}
-
-/// Converts records to events.
-struct Writer {
-    conversion: Conversion,
-    symbols: Option<KernelSymbols>,
-    /// Where stacks are copied.
-    unwinding: Option<Unwinding>,
-    jit: Jit,
-    throttled: bool,
-    kernel: Vec<u64>,
-    user: Vec<u64>,
-    body: Vec<u8>,
+/// The folder of a trace that is to continue another one.
+pub struct NextTrace {
+    folder: TraceDir,
+    uuid: Uuid,
 }
 
 impl ProfileRecorder {
@@ -108,8 +87,8 @@ impl ProfileRecorder {
         let first = online.first().copied().unwrap_or(Cpu(0));
         let terms = Terms::find(options.subject, options.hertz, options.stacks, options.clock.kind(), first)?;
         let available = Available::find(&terms, first);
-        let class = events::trace_class(options.uuid, &options.clock_class, &terms, available.names());
-        let folder = TraceDir::create(parent, name, &tsdl::print(&class))?;
+        let metadata = events::trace_class(options.uuid, &options.clock_class, &terms, available.names());
+        let folder = TraceDir::create(parent, name, &tsdl::print(&metadata))?;
         let is_of_processes = matches!(options.subject, Subject::Processes { .. });
         let size = if options.stacks == Stacks::FramePointers { BYTES } else { BYTES_WITH_STACKS };
         let mut cpus = Vec::new();
@@ -120,7 +99,14 @@ impl ProfileRecorder {
             let has_counters = options.subject == Subject::System || cpu == first && !is_of_processes;
             let counters = has_counters.then(|| available.open(&terms, cpu));
             let stream = EventStream::of_cpu(folder.clone(), options.uuid, cpu);
-            cpus.push(Sampled { number: cpu, ring, sampler, counters, stream });
+            cpus.push(Sampled {
+                number: cpu,
+                ring,
+                sampler,
+                counters,
+                counted: SinceBegin::default(),
+                stream,
+            });
         }
         let symbols = terms.kernel.then(KernelSymbols::of_this_kernel).flatten();
         let mut notices = Vec::new();
@@ -142,20 +128,12 @@ impl ProfileRecorder {
                     .to_owned(),
             );
         }
-        let writer = Writer {
-            conversion: Conversion::new(options.clock),
-            symbols,
-            unwinding: (options.stacks != Stacks::FramePointers).then(Unwinding::default),
-            jit: Jit::new(),
-            throttled: false,
-            kernel: Vec::new(),
-            user: Vec::new(),
-            body: Vec::new(),
-        };
+        let writer = Writer::new(options.clock, symbols, options.stacks != Stacks::FramePointers);
         let followed = is_of_processes.then(|| Followed::new(terms, available));
-        let mut recorder =
-            Self { cpus, writer, followed, jit: EventStream::of_jit(folder, options.uuid), notices };
-        if options.subject == Subject::System {
+        let is_of_system = options.subject == Subject::System;
+        let jit = EventStream::of_jit(folder, options.uuid);
+        let mut recorder = Self { cpus, writer, followed, jit, notices, metadata, is_of_system };
+        if is_of_system {
             recorder.begin_with_all(options.clock.now())?;
         }
         Ok(recorder)
@@ -171,7 +149,7 @@ impl ProfileRecorder {
         let Self { cpus, writer, .. } = self;
         let Some(Sampled { stream, .. }) = cpus.first_mut() else { return Ok(()) };
         let mut written = Ok(());
-        present::report(|record, thread| {
+        present::report_of(&present::processes(), |record, thread| {
             if written.is_ok() {
                 written = writer.record(began, record, thread, stream);
             }
@@ -219,7 +197,7 @@ impl ProfileRecorder {
         let Self { cpus, writer, followed, .. } = self;
         for (nth, cpu) in cpus.iter_mut().enumerate() {
             let counts = nth == 0 && flush;
-            writer.drain(cpu, flush, followed.as_mut(), counts)?;
+            cpu.drain(writer, flush, followed.as_mut(), counts)?;
         }
         writer.jit.look();
         Ok(())
@@ -233,6 +211,54 @@ impl ProfileRecorder {
         })
     }
 
+    /// Makes the folder of a trace that is to continue the present one ([`ProfileRecorder::rotate`]).
+    ///
+    /// # Errors
+    /// It exists, or cannot be created or written; then it is not there.
+    pub fn prepare(&self, parent: &Dir, name: &str, uuid: Uuid) -> Result<NextTrace, Error> {
+        let metadata = TraceClass { uuid: Some(uuid), ..self.metadata.clone() };
+        Ok(NextTrace { folder: TraceDir::create(parent, name, &tsdl::print(&metadata))?, uuid })
+    }
+
+    /// Ends the trace with what the kernel has recorded by now, and continues in the next one. That one
+    /// begins with the threads and mappings of the recorded processes, and its counters begin at 0. Gives the
+    /// totals of the trace that has ended, without notices.
+    pub fn rotate(&mut self, next: NextTrace) -> Summary {
+        let began = self.writer.conversion.now();
+        let mut summary = Summary { unwritten: self.poll(true).err(), ..Summary::default() };
+        let last = self.cpus.first().map_or(Cycles::ZERO, |cpu| cpu.stream.last());
+        for cpu in &mut self.cpus {
+            let stream = EventStream::of_cpu(next.folder.clone(), next.uuid, cpu.number);
+            summary.add(&mut std::mem::replace(&mut cpu.stream, stream), Ok(()));
+            cpu.counted.restart();
+        }
+        self.followed.iter_mut().for_each(Followed::restart);
+        let mut jit = std::mem::replace(&mut self.jit, EventStream::of_jit(next.folder, next.uuid));
+        let named = self.writer.jit.cut();
+        let written = self.writer.name(named, &mut jit);
+        summary.add(&mut jit, written);
+        let written = self.repeat(began.max(last));
+        summary.unwritten = summary.unwritten.or(written.err());
+        summary
+    }
+
+    /// Writes the threads and mappings of the recorded processes, which earlier traces have. Records that are
+    /// still in the kernel's buffers are later than `stamp`.
+    fn repeat(&mut self, stamp: Cycles) -> Result<(), tracewing_streams::Error> {
+        let Self { cpus, writer, .. } = self;
+        let Some(Sampled { stream, .. }) = cpus.first_mut() else { return Ok(()) };
+        writer.symbols.iter_mut().for_each(KernelSymbols::restart);
+        let living = if self.is_of_system { present::processes() } else { writer.processes.living() };
+        let mut written = Ok(());
+        present::report_of(&living, |record, thread| {
+            if written.is_ok() {
+                written = writer.record(stamp, record, thread, stream);
+                stream.count_dumped();
+            }
+        });
+        written.and(stream.end_packet())
+    }
+
     /// Stops the recording and writes the remaining records. Those that cannot be written are counted as
     /// lost.
     pub fn finish(mut self) -> Summary {
@@ -241,26 +267,18 @@ impl ProfileRecorder {
         for (nth, cpu) in self.cpus.iter_mut().enumerate() {
             let mut followed = self.followed.as_mut();
             // Done while the event is enabled, so that the next record reports earlier losses.
-            let drained = self.writer.drain(cpu, false, followed.as_deref_mut(), false);
+            let drained = cpu.drain(&mut self.writer, false, followed.as_deref_mut(), false);
             let _ = switch(&cpu.sampler, false);
             if let Some(followed) = &followed {
                 followed.stop(nth);
             }
-            let rest = self.writer.drain(cpu, true, followed, nth == 0);
-            let drained = drained.and(rest).and(cpu.stream.finish());
-            summary.unwritten = summary.unwritten.or(drained.err());
-            summary.losses.extend_from_slice(cpu.stream.losses());
-            let stream = cpu.stream.summary();
-            if stream.packets > 0 || stream.lost > 0 {
-                summary.streams.push(stream);
-            }
+            let rest = cpu.drain(&mut self.writer, true, followed, nth == 0);
+            summary.add(&mut cpu.stream, drained.and(rest));
         }
-        let named = self.writer.name_jit(&mut self.jit, &mut self.notices);
-        summary.unwritten = summary.unwritten.or(named.err());
-        summary.losses.extend_from_slice(self.jit.losses());
-        if self.jit.summary().packets > 0 || self.jit.summary().lost > 0 {
-            summary.streams.push(self.jit.summary());
-        }
+        let (named, said) = std::mem::take(&mut self.writer.jit).finish();
+        self.notices.extend(said);
+        let written = self.writer.name(named, &mut self.jit);
+        summary.add(&mut self.jit, written);
         if self.writer.throttled {
             self.notices.push(
                 "profile: the kernel has left out samples, since they took too much time; record with a lower HZ".to_owned(),
@@ -271,131 +289,17 @@ impl ProfileRecorder {
     }
 }
 
-impl Writer {
-    /// Moves a CPU's records into its stream; with `sums`, also the counters of all followed processes.
-    fn drain(
-        &mut self,
-        cpu: &mut Sampled,
-        flush: bool,
-        mut followed: Option<&mut Followed>,
-        sums: bool,
-    ) -> Result<(), tracewing_streams::Error> {
-        let Sampled { ring, counters, stream, .. } = cpu;
-        let mut written = Ok(());
-        ring.drain(|raw| {
-            let Some((time, record)) = read(raw) else { return };
-            if let (Record::Fork { child, .. }, Some(followed)) = (&record, &mut followed) {
-                followed.created(*child);
-            }
-            let stamp = self.conversion.cycles(time);
-            let result = self.record(stamp, &record, whose(&record), stream);
-            // The ring is drained even after a record could not be written.
-            if written.is_ok() {
-                written = result;
-            }
-        });
-        if flush {
-            if let Some(counters) = counters {
-                Payload::of(Thread::NONE, &mut self.body).counters(counters.read());
-                let result = stream.event(self.conversion.now(), Class::Counters as u16, &self.body);
-                written = written.and(result);
-            }
-            if let Some(followed) = followed.filter(|_| sums) {
-                Payload::of(Thread::NONE, &mut self.body).counters(followed.counters().into_iter());
-                let result = stream.event(self.conversion.now(), Class::Counters as u16, &self.body);
-                written = written.and(result);
-            }
-            written = written.and(stream.end_packet());
+impl Summary {
+    /// Ends a stream and adds what it amounts to; `written` is how writing went until now.
+    fn add(&mut self, stream: &mut EventStream, written: Result<(), tracewing_streams::Error>) {
+        let written = written.and(stream.finish());
+        if self.unwritten.is_none() {
+            self.unwritten = written.err();
         }
-        written
-    }
-
-    fn record(
-        &mut self,
-        stamp: Cycles,
-        record: &Record<'_>,
-        thread: Thread,
-        stream: &mut EventStream,
-    ) -> Result<(), tracewing_streams::Error> {
-        if let Some(unwinding) = &mut self.unwinding {
-            unwinding.note(record);
+        self.losses.extend_from_slice(stream.losses());
+        let stream = stream.summary();
+        if stream.packets > 0 || stream.lost > 0 {
+            self.streams.push(stream);
         }
-        self.jit.note(record);
-        let body = &mut self.body;
-        let id = match record {
-            Record::Sample(sample) => {
-                self.kernel.clear();
-                self.user.clear();
-                sample.frames(&mut self.kernel, &mut self.user);
-                if let (Some(unwinding), Some(stack)) = (&mut self.unwinding, &sample.stack) {
-                    unwinding.follow(sample.thread.pid, stack, &mut self.user);
-                }
-                if let Some(symbols) = &mut self.symbols {
-                    for frame in &self.kernel {
-                        if let Some(function) = symbols.news(*frame) {
-                            Payload::of(thread, body).kernel_symbol(&function);
-                            stream.event(stamp, Class::KernelSymbol as u16, body)?;
-                        }
-                    }
-                }
-                let (kernel, user) = (&self.kernel, &self.user);
-                match sample.in_program && kernel.is_empty() && user.is_empty() {
-                    true => self.jit.sample(stamp, thread.pid, &[sample.ip]),
-                    false => self.jit.sample(stamp, thread.pid, user),
-                }
-                Payload::of(thread, body).sample(sample.ip, sample.period, sample.in_program, kernel, user);
-                Class::Sample as u16
-            }
-            Record::Mapping(mapping) => {
-                Payload::of(thread, body).mapping(mapping);
-                Class::Mapping as u16
-            }
-            Record::Name { name, exec, .. } => {
-                Payload::of(thread, body).thread(name, *exec);
-                Class::Thread as u16
-            }
-            Record::Fork { parent, child } => {
-                // The child has its parent's name and mappings, which no record reports.
-                Payload::of(*parent, body).fork(*child);
-                Class::Fork as u16
-            }
-            Record::Lost(count) => return stream.lose(*count, stamp),
-            Record::Throttled => {
-                self.throttled = true;
-                return Ok(());
-            }
-        };
-        stream.event(stamp, id, body)
-    }
-}
-
-impl Writer {
-    /// Writes the names of functions that programs have compiled at run time, as far as samples are in them.
-    fn name_jit(
-        &mut self,
-        stream: &mut EventStream,
-        notices: &mut Vec<String>,
-    ) -> Result<(), tracewing_streams::Error> {
-        let (named, said) = std::mem::replace(&mut self.jit, Jit::new()).finish();
-        notices.extend(said);
-        let mut written = Ok(());
-        for Named { stamp, thread, functions } in named {
-            for function in &functions {
-                Payload::of(thread, &mut self.body).jit_symbol(function);
-                written = written.and(stream.event(stamp, Class::JitSymbol as u16, &self.body));
-            }
-        }
-        written.and(stream.finish())
-    }
-}
-
-/// The thread that a record belongs to.
-fn whose(record: &Record<'_>) -> Thread {
-    match record {
-        Record::Sample(sample) => sample.thread,
-        Record::Mapping(mapping) => mapping.thread,
-        Record::Name { thread, .. } => *thread,
-        Record::Fork { parent, .. } => *parent,
-        Record::Lost(_) | Record::Throttled => Thread::NONE,
     }
 }

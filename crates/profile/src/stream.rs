@@ -22,6 +22,8 @@ pub(crate) struct EventStream {
     file: Option<Stream>,
     gathered: Gathered,
     events: u64,
+    /// Of the events, those that repeat the state at the begin of a trace which continues another one.
+    dumped: u64,
     lost: u64,
     losses: Vec<LossRange>,
 }
@@ -47,6 +49,7 @@ impl EventStream {
             file: None,
             gathered: Gathered::new(PACKET_SIZE),
             events: 0,
+            dumped: 0,
             lost: 0,
             losses: Vec::new(),
         }
@@ -113,13 +116,24 @@ impl EventStream {
         }
     }
 
+    /// Counts an event of a state dump that repeats what earlier traces say.
+    pub(crate) fn count_dumped(&mut self) {
+        self.dumped += 1;
+    }
+
+    /// The stamp of the last event.
+    pub(crate) fn last(&self) -> Cycles {
+        self.gathered.last()
+    }
+
     pub(crate) fn losses(&self) -> &[LossRange] {
         &self.losses
     }
 
     pub(crate) fn summary(&self) -> StreamSummary {
         StreamSummary {
-            events: self.events,
+            events: self.events.saturating_sub(self.dumped),
+            state_events: self.dumped.min(self.events),
             packets: self.file.as_ref().map_or(0, Stream::packets),
             bytes: self.file.as_ref().map_or(0, Stream::bytes),
             ..StreamSummary::without_file(&self.name, self.cpu, self.lost, OverwrittenTotal::default())

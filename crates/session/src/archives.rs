@@ -20,6 +20,7 @@ use tracewing_consumer::description::{ArchiveTotals, Description};
 use tracewing_consumer::folder::Folder;
 use tracewing_consumer::summary::StreamSummary;
 use tracewing_files::Dir;
+use tracewing_profile::Summary as ProfileSummary;
 use tracewing_units::{Cycles, Pid, Timestamp};
 
 use crate::client::Client;
@@ -68,8 +69,6 @@ impl std::fmt::Display for Reason {
 pub(crate) enum NotRotated {
     #[error("this is a flight recorder, whose snapshots are its archives: use `tracewing snapshot`")]
     FlightRecorder,
-    #[error("a recording with --profile cannot be rotated")]
-    Profile,
     #[error("too many were asked for in too short a time")]
     TooMany,
     #[error("the recording is ending")]
@@ -81,6 +80,8 @@ pub(crate) enum NotRotated {
     User(#[from] tracewing_consumer::Error),
     #[error(transparent)]
     Kernel(#[from] tracewing_kernel::Error),
+    #[error(transparent)]
+    Profile(#[from] tracewing_profile::Error),
 }
 
 /// The archive that is being written.
@@ -107,6 +108,9 @@ pub(crate) struct Closing {
     pub name: String,
     pub archive: Archive,
     pub kernel: KernelSummary,
+    pub profile: ProfileSummary,
+    /// Something of the kernel's events or of the samples could not be written.
+    pub is_cut_short: bool,
     pub description: Description,
     pub totals: ArchiveTotals,
     /// What was written of it when it was closed.
@@ -131,14 +135,15 @@ struct Remover {
 #[derive(Default)]
 pub(crate) struct Whole {
     pub totals: Totals,
-    streams: [BTreeMap<String, StreamSummary>; 2],
+    streams: [BTreeMap<String, StreamSummary>; 3],
     /// Losses and what was overwritten.
     pub ranges: Ended,
 }
 
 impl Whole {
     fn add(&mut self, archive: &Description) {
-        for (all, streams) in self.streams.iter_mut().zip([&archive.user_streams, &archive.kernel_streams]) {
+        let Description { user_streams, kernel_streams, profile_streams, .. } = archive;
+        for (all, streams) in self.streams.iter_mut().zip([user_streams, kernel_streams, profile_streams]) {
             for stream in streams {
                 match all.get_mut(&stream.name) {
                     Some(known) => known.add(stream),
@@ -150,8 +155,8 @@ impl Whole {
         archive.overwritten.iter().for_each(|range| self.ranges.overwrite(range.clone()));
     }
 
-    /// The streams of programs, and those of the kernel.
-    pub(crate) fn streams(&self) -> [Vec<StreamSummary>; 2] {
+    /// The streams of programs, those of the kernel, and those of samples.
+    pub(crate) fn streams(&self) -> [Vec<StreamSummary>; 3] {
         self.streams.each_ref().map(|streams| streams.values().cloned().collect())
     }
 }

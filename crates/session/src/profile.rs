@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::folder::PROFILE;
 use tracewing_consumer::identity::random_uuid;
-use tracewing_ctf::model::ClockClass;
+use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
-use tracewing_profile::{ProfileRecorder, Stacks, Subject, Summary};
+use tracewing_profile::{NextTrace, ProfileRecorder, Stacks, Subject, Summary};
 use tracewing_units::Pid;
 
 use crate::scope::Scope;
@@ -95,6 +95,26 @@ impl Profile {
             self.flushed = now;
         }
         Ok(recorder.poll(flush)?)
+    }
+
+    /// Makes the folder of the trace that is to continue this one; `None` where there are no samples.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn prepare(
+        &self,
+        folder: &Dir,
+        uuid: Uuid,
+    ) -> Result<Option<NextTrace>, tracewing_profile::Error> {
+        let next = self.recorder.as_ref().map(|recorder| recorder.prepare(folder, PROFILE, uuid));
+        next.transpose()
+    }
+
+    /// Ends the trace with what the kernel has recorded by now, and continues in the next one. Gives the
+    /// totals of the one that has ended.
+    pub(crate) fn rotate(&mut self, next: Option<NextTrace>) -> Summary {
+        let both = self.recorder.as_mut().zip(next);
+        both.map_or_else(Summary::default, |(recorder, next)| recorder.rotate(next))
     }
 
     /// How many events were written and lost so far, and in how many bytes.

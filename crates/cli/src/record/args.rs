@@ -199,24 +199,24 @@ pub struct RotateArgs {
     /// Complete an archive whenever it has SIZE (in bytes or with K, M, G; at least 64K), and begin the next
     /// one: each is a complete trace in the folder archives of the trace folder
     #[arg(long, value_name = "SIZE", value_parser = parse_archive_size,
-        conflicts_with_all = ["flight_recorder", "profile"])]
+        conflicts_with = "flight_recorder")]
     pub rotate_size: Option<u64>,
 
     /// Complete an archive every SECONDS (at least 1), and begin the next one
     #[arg(long, value_name = "SECONDS", value_parser = parse_period,
-        conflicts_with_all = ["flight_recorder", "profile"])]
+        conflicts_with = "flight_recorder")]
     pub rotate_every: Option<Duration>,
 
     /// Run CMD for each archive when it is complete, with its path as the only argument: one after the other,
     /// without a shell, as this user. The recording does not wait for it
     #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new(),
-        conflicts_with_all = ["flight_recorder", "profile"])]
+        conflicts_with = "flight_recorder")]
     pub on_archive: Option<String>,
 
     /// Remove the oldest archives so that all together have at most SIZE (at least 512K). Without
     /// --rotate-size, an archive ends when it has an eighth of that
     #[arg(long, value_name = "SIZE", value_parser = parse_total_size,
-        conflicts_with_all = ["flight_recorder", "profile"])]
+        conflicts_with = "flight_recorder")]
     pub total_size: Option<u64>,
 }
 

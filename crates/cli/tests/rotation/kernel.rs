@@ -7,7 +7,7 @@ fn writes(archive: &Path) -> u64 {
     list(archive).iter().filter(|event| event.name == "syscall_entry_write").count() as u64
 }
 
-fn start(folder: &Path, options: &[&str], command: &[&str]) -> Child {
+pub fn start(folder: &Path, options: &[&str], command: &[&str]) -> Child {
     let mut tracewing = harness::tracewing();
     tracewing.current_dir(folder).args(["record", "--format", "json", "-o", "t"]).args(options).arg("--");
     tracewing.args(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -9,6 +9,7 @@ mod pilot;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod rotated;
+mod samples;
 mod trouble;
 
 use harness::{Printed, RunExt, run, traceable};
@@ -68,8 +69,8 @@ fn whole_is_the_sum(recording: &Recording, archives: &[PathBuf]) {
         assert_eq!((&listed["number"], &own["archive"]["number"]), (&(at + 1).into(), &(at + 1).into()));
         assert_eq!(recording.trace().join(listed["folder"].as_str().unwrap()), *path);
         let sum = |what: &str| {
-            let streams = ["user_streams", "kernel_streams"];
-            let streams = streams.iter().flat_map(|all| own[all].as_array().unwrap());
+            let streams = ["user_streams", "kernel_streams", "profile_streams"];
+            let streams = streams.iter().flat_map(|all| own[all].as_array().into_iter().flatten());
             streams.map(|stream| stream[what].as_u64().unwrap_or(0)).sum::<u64>()
         };
         for what in ["events", "state_events", "lost_events"] {

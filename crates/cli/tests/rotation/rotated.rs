@@ -116,12 +116,16 @@ pub fn check(archive: &Path) -> Found {
         *listed.entry(event.cpu).or_default() += 1;
     }
     let mut described: BTreeMap<u64, u64> = BTreeMap::new();
-    for stream in
-        ["user_streams", "kernel_streams"].iter().flat_map(|all| description[all].as_array().unwrap())
-    {
-        let number = |name: &str| stream[name].as_u64().unwrap();
-        *described.entry(number("cpu")).or_default() += number("events");
-        found.lost += number("lost_events");
+    for all in ["user_streams", "kernel_streams", "profile_streams"] {
+        for stream in description[all].as_array().into_iter().flatten() {
+            let number = |name: &str| stream[name].as_u64().unwrap_or(0);
+            *described.entry(number("cpu")).or_default() += number("events");
+            // Among samples, the events of a state dump have no names of their own.
+            if all == "profile_streams" {
+                *described.entry(number("cpu")).or_default() += number("state_events");
+            }
+            found.lost += number("lost_events");
+        }
     }
     described.retain(|_, events| *events > 0);
     assert_eq!(described, listed, "events by CPU: described, and listed");

@@ -11,6 +11,7 @@ use tracewing_consumer::description::{ArchiveDescription, ArchiveTotals, Descrip
 use tracewing_consumer::folder::Folder;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::trace::NextTrace;
+use tracewing_profile::Summary as ProfileSummary;
 use tracewing_rules::Majors;
 use tracewing_units::{Cycles, Pid};
 
@@ -18,6 +19,7 @@ use super::Recorder;
 use crate::archives::{Archives, Closing, Current, FOLDER, NotRotated, Reason, name};
 use crate::client::Client;
 use crate::course::Stop;
+use crate::kernel::KernelSummary;
 use crate::on_archive::OnArchive;
 use crate::outcome::CommandTotals;
 use crate::threads::{self, Threads};
@@ -35,7 +37,6 @@ impl Recorder<'_> {
         let Some(client) = self.connections.remove(number) else { return };
         let asked = match &mut self.archives {
             None => Err((client, NotRotated::FlightRecorder)),
-            Some(_) if self.options.profile.is_some() => Err((client, NotRotated::Profile)),
             Some(archives) => archives.ask(client),
         };
         if let Err((client, why)) = asked {
@@ -49,12 +50,12 @@ impl Recorder<'_> {
         {
             self.complete_archive();
         }
-        let bytes = self.join.regions.given() + self.drains.kernel.progress().bytes;
+        let (_, _, of_samples) = self.drains.profile.progress();
+        let bytes = self.join.regions.given() + self.drains.kernel.progress().bytes + of_samples;
         self.look_at_command();
         self.remove_oldest(bytes);
         let due = self.archives.as_ref().and_then(|archives| archives.due(Instant::now(), bytes));
-        let may = self.course.stop != Stop::CannotWrite && self.options.profile.is_none();
-        let Some(reason) = due.filter(|_| may) else { return };
+        let Some(reason) = due.filter(|_| self.course.stop != Stop::CannotWrite) else { return };
         if let Err(why) = self.rotate(reason) {
             self.join.note(format!("no rotation ({reason}): {why}"));
             let Some(archives) = &mut self.archives else { return };
@@ -152,6 +153,7 @@ impl Recorder<'_> {
     ) -> Result<(), NotRotated> {
         let uuid = || random_uuid().map_err(NotRotated::Uuid);
         let kernel = self.drains.kernel.prepare(folder.dir(), uuid()?)?;
+        let profile = self.drains.profile.prepare(folder.dir(), uuid()?)?;
         let uuid = uuid()?;
         let next = NextTrace::new(folder.user(), uuid)?;
         let id = match self.drains.kernel.is_recorded() {
@@ -172,15 +174,7 @@ impl Recorder<'_> {
             }
         };
         self.join.classes.continue_in(folder.user(), uuid);
-        let kernel = self.drains.kernel.rotate(kernel, &mut |line| self.join.note(line));
-        let written = id.map_or(Ok(()), |id| self.write_threads(id, cut));
-        // The rest is written as far as it can be.
-        written
-            .as_ref()
-            .err()
-            .or(kernel.error.as_ref())
-            .into_iter()
-            .for_each(|error| self.cannot_write(error));
+        let (kernel, profile, is_cut_short) = self.continue_sources(kernel, profile, id, cut);
 
         let Some(archives) = &mut self.archives else { return Ok(()) };
         let ended = std::mem::replace(&mut archives.current, current);
@@ -192,10 +186,40 @@ impl Recorder<'_> {
         description.clock.end = Some(self.join.clock.calibrate());
         if let Some(archives) = &mut self.archives {
             let folder = ended.folder;
-            archives.closing =
-                Some(Closing { folder, name, archive, kernel, description, totals, so_far, askers });
+            archives.closing = Some(Closing {
+                folder,
+                name,
+                archive,
+                kernel,
+                profile,
+                is_cut_short,
+                description,
+                totals,
+                so_far,
+                askers,
+            });
         }
         Ok(())
+    }
+
+    /// Continues the sources other than programs in the next archive. Gives what they amount to in the
+    /// present one, and whether some of it could not be written.
+    fn continue_sources(
+        &mut self,
+        kernel: Option<tracewing_kernel::NextTrace>,
+        profile: Option<tracewing_profile::NextTrace>,
+        threads: Option<u16>,
+        cut: Cycles,
+    ) -> (KernelSummary, ProfileSummary, bool) {
+        let kernel = self.drains.kernel.rotate(kernel, &mut |line| self.join.note(line));
+        let mut profile = self.drains.profile.rotate(profile);
+        let of_samples = profile.unwritten.take().map(tracewing_consumer::Error::from);
+        let written = threads.map_or(Ok(()), |id| self.write_threads(id, cut));
+        // The rest is written as far as it can be.
+        let error = written.as_ref().err().or(kernel.error.as_ref()).or(of_samples.as_ref());
+        error.into_iter().for_each(|error| self.cannot_write(error));
+        let is_cut_short = kernel.error.is_some() || of_samples.is_some();
+        (kernel, profile, is_cut_short)
     }
 
     /// Names the threads of programs at the begin of an archive.
@@ -258,15 +282,28 @@ impl Recorder<'_> {
         let Some(closing) = self.archives.as_mut().and_then(|archives| archives.closing.take()) else {
             return;
         };
-        let Closing { folder, name, archive, kernel, mut description, mut totals, askers, .. } = closing;
+        let Closing {
+            folder,
+            name,
+            archive,
+            kernel,
+            profile,
+            is_cut_short,
+            mut description,
+            mut totals,
+            askers,
+            ..
+        } = closing;
         let user = archive.finish(&self.join.clock);
-        let is_written = user.error.is_none() && kernel.error.is_none();
+        let is_written = user.error.is_none() && !is_cut_short;
         user.error.iter().for_each(|error| self.cannot_write(error));
         description.state = if is_written { State::Complete } else { State::CutShort };
         description.user_streams = user.streams;
         description.kernel_streams = kernel.streams;
         description.losses = user.losses;
         description.losses.extend(kernel.losses);
+        description.profile_streams = profile.streams;
+        description.losses.extend(profile.losses);
         description.overwritten = user.overwritten;
         description.overwritten.extend(kernel.overwritten);
         if let Err(error) = folder.describe(&description) {
@@ -321,7 +358,7 @@ impl Recorder<'_> {
         archives.add(&description, totals);
         archives.parent.iter().for_each(|parent| parent.release(&name));
         let whole = &mut self.join.description;
-        [whole.user_streams, whole.kernel_streams] = archives.whole.streams();
+        [whole.user_streams, whole.kernel_streams, whole.profile_streams] = archives.whole.streams();
         whole.losses.clone_from(&archives.whole.ranges.losses);
         whole.overwritten.clone_from(&archives.whole.ranges.overwritten);
         if let Err(error) = archives.make_room(0) {
@@ -351,7 +388,8 @@ fn totals_of(archive: &Current, name: &str, reason: Reason, end: Cycles) -> Arch
 
 /// Adds what the streams of an archive amount to.
 fn sum(totals: &mut ArchiveTotals, archive: &Description, bytes: u64) {
-    for stream in archive.user_streams.iter().chain(&archive.kernel_streams) {
+    let Description { user_streams, kernel_streams, profile_streams, .. } = archive;
+    for stream in user_streams.iter().chain(kernel_streams).chain(profile_streams) {
         totals.events += stream.events;
         totals.state_events += stream.state_events;
         totals.lost = totals.lost.saturating_add(stream.lost);
