@@ -68,12 +68,43 @@ fn a_command_that_fails_is_said_once_and_counted() {
     }
 }
 
+/// A script's wait for a file, or for the end of the test.
+fn until(file: &Path) -> String {
+    let folder = file.parent().unwrap().display();
+    format!("while [ -d {folder} ] && ! [ -e {} ]; do sleep 0.1; done", file.display())
+}
+
+/// Clock ticks for which a process has run.
+fn ticks(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn a_recorder_that_waits_for_the_command_sleeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let command = script(folder.path(), &until(&go));
+    let mut rotated = Rotated::start_in(folder, &["--on-archive", &command]);
+    rotated.rotate();
+    rotated.orders = None;
+    wait_for("the recording does not end", || description(&rotated.trace())["state"] == "complete");
+    let recorder = rotated.recorder.id();
+    let before = ticks(recorder);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let ran = ticks(recorder) - before;
+    fs::write(&go, "").unwrap();
+    rotated.end();
+    assert!(ran < 25, "{ran} ticks of 50");
+}
+
 /// The recorder continues, and answers, while the command is busy; archives wait for it.
 #[test]
 fn a_slow_command_holds_nothing_up() {
     let folder = tempfile::tempdir().unwrap();
     let go = folder.path().join("go");
-    let command = script(folder.path(), &format!("while ! [ -e {} ]; do sleep 0.1; done", go.display()));
+    let command = script(folder.path(), &until(&go));
     let mut rotated = Rotated::start_in(folder, &["--on-archive", &command]);
     for round in 1..=3 {
         let emitted = rotated.numbers("emit 1000");

@@ -67,7 +67,7 @@ impl Recorder<'_> {
                         self.snapshot_on_signal();
                     }
                 }
-                Token::Child => self.course.exit_status = self.course.child.as_ref().and_then(Child::ended),
+                Token::Child => self.child_ended(),
                 Token::Processes => self.look_at_endings(),
                 Token::Attacher => self.attempts_ended(),
                 Token::Door(number) => self.knocked(number),
@@ -75,6 +75,15 @@ impl Recorder<'_> {
             }
         }
         self.settle();
+    }
+
+    /// Its descriptor stays ready, so that later waits would end at once.
+    fn child_ended(&mut self) {
+        let Some(child) = &self.course.child else { return };
+        self.course.exit_status = child.ended();
+        if self.course.exit_status.is_some() {
+            self.poll.remove(child);
+        }
     }
 
     fn look(&mut self) {
