@@ -18,7 +18,7 @@ const FOLDER: Mode = Mode::from_raw_mode(0o750);
 /// Permissions of the user's cache, and its parents.
 const PRIVATE: Mode = Mode::from_raw_mode(0o700);
 /// Write permission for group and others.
-const WRITABLE: u32 = 0o022;
+pub(crate) const WRITABLE: u32 = 0o022;
 
 /// Folders that were created on the way to one, by the folder that contains each; the outermost first.
 #[derive(Debug, Clone, Default)]

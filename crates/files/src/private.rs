@@ -3,17 +3,23 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::fs::{
-    AtFlags, FlockOperation, Mode, OFlags, flock, fstat, fstatvfs, openat, renameat, statat, unlinkat,
+    AtFlags, FlockOperation, Mode, OFlags, StatVfsMountFlags, flock, fstat, fstatvfs, lstat, openat,
+    renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
-use crate::Dir;
+use crate::create::WRITABLE;
+use crate::{Dir, Refused};
 
 /// Permissions, whatever the umask allows.
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
+/// In a folder with this permission, users rename and remove only what is their own.
+const STICKY: u32 = 0o1000;
 /// End of temporary names.
 const UNFINISHED: &str = ".unfinished";
 
@@ -62,6 +68,33 @@ impl Dir {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(file) = openat(self, name, flags, Mode::empty()) else { return false };
         flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_still(&file, self, name)
+    }
+
+    /// The path of this folder without links. Only this user and root can put another folder in its place.
+    ///
+    /// # Errors
+    /// Another user owns a folder on the way ([`Refused::Foreign`]), or can rename what is in one
+    /// ([`Refused::Writable`]); or `/proc` is not mounted.
+    pub fn own_path(&self) -> io::Result<PathBuf> {
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", self.as_fd().as_raw_fd()))?;
+        for parent in path.ancestors().skip(1) {
+            let data = lstat(parent)?;
+            if ![0, geteuid().as_raw()].contains(&data.st_uid) {
+                return Err(Refused::Foreign(data.st_uid).into());
+            }
+            if data.st_mode & WRITABLE != 0 && data.st_mode & STICKY == 0 {
+                return Err(Refused::Writable.into());
+            }
+        }
+        Ok(path)
+    }
+
+    /// Whether programs and libraries in this folder can be executed.
+    ///
+    /// # Errors
+    /// The system call fails.
+    pub fn is_executable(&self) -> io::Result<bool> {
+        Ok(!fstatvfs(self)?.f_flag.contains(StatVfsMountFlags::NOEXEC))
     }
 
     /// Bytes that this user may still write on the file system.

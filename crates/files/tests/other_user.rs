@@ -111,6 +111,26 @@ fn a_folder_for_output_is_new_or_empty_and_only_its_users() {
 }
 
 #[test]
+fn the_path_of_a_private_folder_leads_through_no_folder_of_another_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().join("real");
+    fs::create_dir(&real).unwrap();
+    symlink(&real, folder.path().join("link")).unwrap();
+    let path = fs::canonicalize(&real).unwrap().join("cache");
+    assert_eq!(Dir::private(&folder.path().join("link/cache")).unwrap().own_path().unwrap(), path);
+    let of_parent = |mode: u32, owner: Option<u32>| {
+        fs::set_permissions(&real, fs::Permissions::from_mode(mode)).unwrap();
+        chown(&real, owner, None).unwrap();
+        refusal(Dir::private(&real.join("cache/inner")).and_then(|dir| dir.own_path()))
+    };
+    assert_eq!(of_parent(0o777, None), Some(Refused::Writable));
+    assert_eq!(of_parent(0o1777, None), None);
+    if is_root() {
+        assert_eq!(of_parent(0o755, Some(OTHER)), Some(Refused::Foreign(OTHER)));
+    }
+}
+
+#[test]
 fn planted_links_are_replaced_or_refused_and_never_followed() {
     let folder = tempfile::tempdir().unwrap();
     let victim = folder.path().join("victim");

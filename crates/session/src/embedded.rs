@@ -16,7 +16,7 @@ use tracewing_files::{Dir, Tree};
 /// has put there.
 ///
 /// # Errors
-/// There is no cache folder, it is not this user's alone, or it cannot be written.
+/// There is no cache folder, another user could change what is in it, or it cannot be written or executed.
 pub(crate) fn put(library: &[u8]) -> io::Result<PathBuf> {
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
@@ -30,17 +30,26 @@ fn put_below(cache: &Path, library: &[u8]) -> io::Result<PathBuf> {
     let path = cache.join(format!("tracewing/library/{:016x}", hasher.finish()));
     let at = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let folder = Dir::private(&path).map_err(at)?;
-    if !is_there(&path, library) {
-        folder.remove_abandoned().map_err(at)?;
-        let (temporary, mut file) = folder.create_private_file(LIBRARY).map_err(at)?;
-        let written = file.write_all(library);
-        match written {
-            Ok(()) => folder.supersede(&temporary, LIBRARY),
-            Err(error) => folder.remove(&temporary).and(Err(error)),
-        }
-        .map_err(at)?;
+    // Programs of other rights may load it: not even a link on the way may be another user's.
+    let own = folder.own_path().map_err(at)?;
+    if !folder.is_executable().map_err(at)? {
+        return Err(at(io::Error::other("the file system is mounted with noexec")));
     }
-    Ok(path.join(LIBRARY))
+    let is_there = || is_there(&own, library);
+    // Another recorder may write it at the same time, and one of the two can fail for that reason.
+    if !is_there() && write(&folder, library).is_err() && !is_there() {
+        write(&folder, library).map_err(at)?;
+    }
+    Ok(own.join(LIBRARY))
+}
+
+fn write(folder: &Dir, library: &[u8]) -> io::Result<()> {
+    folder.remove_abandoned()?;
+    let (temporary, mut file) = folder.create_private_file(LIBRARY)?;
+    match file.write_all(library) {
+        Ok(()) => folder.supersede(&temporary, LIBRARY),
+        Err(error) => folder.remove(&temporary).and(Err(error)),
+    }
 }
 
 /// Whether the folder has the whole library, in a file that only this user can have written.
