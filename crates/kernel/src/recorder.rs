@@ -217,8 +217,8 @@ impl KernelRecorder {
         Ok(Rotated { streams, unwritten: unwritten.or(dumped.err()) })
     }
 
-    /// Writes the state dump at the begin of a trace that continues another one. The state is looked at while
-    /// the kernel records, and stamped before its next events.
+    /// Writes the state dump at the beginning of a trace that continues another one. The state is looked at
+    /// while the kernel records, and stamped before its next events.
     fn repeat(&mut self, began: Cycles, threads: &[Thread]) -> Result<(), Error> {
         let Some((_, stream)) = self.cpus.first_mut() else { return Ok(()) };
         let stamp = began.max(stream.continued());
@@ -235,7 +235,8 @@ impl KernelRecorder {
         self.programs.executed()
     }
 
-    fn progress(&self) -> Progress {
+    /// Numbers of events and losses so far, and bytes written.
+    pub fn progress(&self) -> Progress {
         self.cpus.iter().fold(Progress::default(), |sum, (_, stream)| {
             let summary = stream.summary();
             Progress {

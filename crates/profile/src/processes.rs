@@ -1,4 +1,4 @@
-//! The processes that records are of: a trace that continues another one begins with those that live.
+//! Processes that have records; a continued trace begins with those still alive.
 
 use std::collections::BTreeSet;
 
@@ -23,6 +23,8 @@ impl Processes {
             Record::Mapping(mapping) => mapping.thread.pid,
             Record::Name { thread, .. } => thread.pid,
             Record::Fork { child, .. } => child.pid,
+            // Its other records may be lost. The idle thread has number 0.
+            Record::Sample(sample) if sample.thread.pid > Pid(0) => sample.thread.pid,
             Record::Sample(_) | Record::Lost(_) | Record::Throttled => return,
         };
         if self.known.insert(pid) && self.known.len() > self.lived + MOST_NEW {

@@ -67,6 +67,15 @@ pub struct ProfileRecorder {
     is_of_system: bool,
 }
 
+/// What a rotation has come to.
+#[derive(Debug)]
+pub struct Rotated {
+    /// The trace that has ended, without notices.
+    pub ended: Summary,
+    /// Why the next one does not begin with the threads and mappings of the recorded processes.
+    pub unwritten: Option<tracewing_streams::Error>,
+}
+
 /// The folder of a trace that is to continue another one.
 pub struct NextTrace {
     folder: TraceDir,
@@ -221,25 +230,24 @@ impl ProfileRecorder {
     }
 
     /// Ends the trace with what the kernel has recorded by now, and continues in the next one. That one
-    /// begins with the threads and mappings of the recorded processes, and its counters begin at 0. Gives the
-    /// totals of the trace that has ended, without notices.
-    pub fn rotate(&mut self, next: NextTrace) -> Summary {
+    /// begins with the threads and mappings of the recorded processes, and its counters begin at 0.
+    pub fn rotate(&mut self, next: NextTrace) -> Rotated {
         let began = self.writer.conversion.now();
-        let mut summary = Summary { unwritten: self.poll(true).err(), ..Summary::default() };
-        let last = self.cpus.first().map_or(Cycles::ZERO, |cpu| cpu.stream.last());
+        let mut ended = Summary { unwritten: self.poll(true).err(), ..Summary::default() };
+        let last = self.cpus.first().map_or(Cycles::ZERO, |cpu| cpu.stream.end());
         for cpu in &mut self.cpus {
-            let stream = EventStream::of_cpu(next.folder.clone(), next.uuid, cpu.number);
-            summary.add(&mut std::mem::replace(&mut cpu.stream, stream), Ok(()));
+            let stream = cpu.stream.next(next.folder.clone(), next.uuid);
+            ended.add(&mut std::mem::replace(&mut cpu.stream, stream), Ok(()));
             cpu.counted.restart();
         }
         self.followed.iter_mut().for_each(Followed::restart);
+        // At once, so that few of them end before.
+        let repeated = self.repeat(began.max(last));
         let mut jit = std::mem::replace(&mut self.jit, EventStream::of_jit(next.folder, next.uuid));
         let named = self.writer.jit.cut();
         let written = self.writer.name(named, &mut jit);
-        summary.add(&mut jit, written);
-        let written = self.repeat(began.max(last));
-        summary.unwritten = summary.unwritten.or(written.err());
-        summary
+        ended.add(&mut jit, written);
+        Rotated { ended, unwritten: repeated.err() }
     }
 
     /// Writes the threads and mappings of the recorded processes, which earlier traces have. Records that are
@@ -252,8 +260,8 @@ impl ProfileRecorder {
         let mut written = Ok(());
         present::report_of(&living, |record, thread| {
             if written.is_ok() {
+                stream.next_is_dumped();
                 written = writer.record(stamp, record, thread, stream);
-                stream.count_dumped();
             }
         });
         written.and(stream.end_packet())

@@ -22,8 +22,12 @@ pub(crate) struct EventStream {
     file: Option<Stream>,
     gathered: Gathered,
     events: u64,
-    /// Of the events, those that repeat the state at the begin of a trace which continues another one.
+    /// Of the events, those that repeat the state at the beginning of a trace which continues another.
     dumped: u64,
+    /// Those in the present packet.
+    dumping: u64,
+    /// The end of the stream in the trace that this one continues.
+    continued: Option<Cycles>,
     lost: u64,
     losses: Vec<LossRange>,
 }
@@ -39,6 +43,12 @@ impl EventStream {
         Self::new(folder, uuid, "jit".to_owned(), u32::MAX.into(), Cpu(0))
     }
 
+    /// The stream that continues this one in another trace.
+    pub(crate) fn next(&self, folder: TraceDir, uuid: Uuid) -> Self {
+        let new = Self::new(folder, uuid, self.name.clone(), self.number, self.cpu);
+        Self { continued: Some(self.end()), ..new }
+    }
+
     fn new(folder: TraceDir, uuid: Uuid, name: String, number: u64, cpu: Cpu) -> Self {
         Self {
             folder,
@@ -50,6 +60,8 @@ impl EventStream {
             gathered: Gathered::new(PACKET_SIZE),
             events: 0,
             dumped: 0,
+            dumping: 0,
+            continued: None,
             lost: 0,
             losses: Vec::new(),
         }
@@ -66,10 +78,19 @@ impl EventStream {
 
     /// Records that `count` events are missing between the last event and the next one.
     pub(crate) fn lose(&mut self, count: u64, until: Cycles) -> Result<(), Error> {
-        let ended = self.end_packet();
-        let last = self.gathered.last();
+        let ended = self.end_packet().and_then(|()| self.begin_continued());
+        let last = self.end();
         self.count_lost(count, last, until.max(last));
         ended
+    }
+
+    /// Where the first packet of a trace that continues another one is to report a loss: writes an empty
+    /// packet before it, since readers take the time of a loss from the packets around it.
+    fn begin_continued(&mut self) -> Result<(), Error> {
+        match self.continued {
+            Some(at) if self.file.is_none() => self.file()?.write_empty(PacketTimes::empty(at, 0, 0)),
+            _ => Ok(()),
+        }
     }
 
     fn count_lost(&mut self, count: u64, begin: Cycles, end: Cycles) {
@@ -85,45 +106,52 @@ impl EventStream {
         }
         let result = self.write();
         let (_, PacketTimes { begin, end, .. }) = self.gathered.packet(self.lost);
-        let events = self.gathered.clear();
+        let (events, dumped) = (self.gathered.clear(), std::mem::take(&mut self.dumping));
         match &result {
-            Ok(()) => self.events += events,
-            Err(_) => self.count_lost(events, begin, end),
+            Ok(()) => {
+                self.events += events - dumped;
+                self.dumped += dumped;
+            }
+            Err(_) => self.count_lost(events - dumped, begin, end),
         }
         result
     }
 
     fn write(&mut self) -> Result<(), Error> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => {
-                let file = Stream::create(&self.folder, &self.name, self.uuid, self.number, self.cpu)?;
-                self.file.insert(file)
-            }
-        };
+        self.file()?;
         let (events, times) = self.gathered.packet(self.lost);
-        file.write(events, times)
+        self.file.as_mut().map_or(Ok(()), |file| file.write(events, times))
+    }
+
+    /// Its file, which it creates.
+    fn file(&mut self) -> Result<&mut Stream, Error> {
+        match &mut self.file {
+            Some(file) => Ok(file),
+            none => {
+                Ok(none.insert(Stream::create(&self.folder, &self.name, self.uuid, self.number, self.cpu)?))
+            }
+        }
     }
 
     /// Writes the remaining events, and the losses after the last event.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         let ended = self.end_packet();
-        let (lost, at) =
-            (self.lost, self.losses.last().map_or(Cycles::ZERO, |loss| loss.end).max(self.gathered.last()));
+        let (lost, at) = (self.lost, self.end());
         match &mut self.file {
             Some(file) if file.lost() < lost => ended.and(file.write_empty(PacketTimes::empty(at, lost, 0))),
             _ => ended,
         }
     }
 
-    /// Counts an event of a state dump that repeats what earlier traces say.
-    pub(crate) fn count_dumped(&mut self) {
-        self.dumped += 1;
+    /// The next event is of a state dump that repeats what earlier traces have.
+    pub(crate) fn next_is_dumped(&mut self) {
+        self.dumping += 1;
     }
 
-    /// The stamp of the last event.
-    pub(crate) fn last(&self) -> Cycles {
-        self.gathered.last()
+    /// The time of the last event, or of the last loss.
+    pub(crate) fn end(&self) -> Cycles {
+        let lost = self.losses.last().map_or(Cycles::ZERO, |loss| loss.end);
+        lost.max(self.gathered.last()).max(self.continued.unwrap_or(Cycles::ZERO))
     }
 
     pub(crate) fn losses(&self) -> &[LossRange] {
@@ -132,8 +160,8 @@ impl EventStream {
 
     pub(crate) fn summary(&self) -> StreamSummary {
         StreamSummary {
-            events: self.events.saturating_sub(self.dumped),
-            state_events: self.dumped.min(self.events),
+            events: self.events,
+            state_events: self.dumped,
             packets: self.file.as_ref().map_or(0, Stream::packets),
             bytes: self.file.as_ref().map_or(0, Stream::bytes),
             ..StreamSummary::without_file(&self.name, self.cpu, self.lost, OverwrittenTotal::default())
@@ -175,6 +203,38 @@ mod tests {
         let second = PACKET_HEADER_SIZE + 2 * 7;
         assert_eq!((discarded(&bytes), discarded(&bytes[second..])), (0, 5));
         assert_eq!(bytes.len(), second + PACKET_HEADER_SIZE + 7 + 17);
+    }
+
+    #[test]
+    fn a_loss_at_the_begin_of_the_next_trace_is_after_the_end_of_this_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stream = EventStream::of_cpu(trace(&folder.path().join("a")), [1; 16], Cpu(0));
+        stream.event(Cycles(100), 0, b"a").unwrap();
+        stream.finish().unwrap();
+        let mut next = stream.next(trace(&folder.path().join("b")), [2; 16]);
+        next.lose(5, Cycles(150)).unwrap();
+        next.event(Cycles(150), 0, b"b").unwrap();
+        next.finish().unwrap();
+        assert_eq!(
+            next.losses().iter().map(|loss| (loss.begin.0, loss.end.0)).collect::<Vec<_>>(),
+            [(100, 150)]
+        );
+        let bytes = fs::read(folder.path().join("b/cpu_0")).unwrap();
+        assert_eq!((discarded(&bytes), discarded(&bytes[PACKET_HEADER_SIZE..])), (0, 5));
+        assert_eq!((next.summary().packets, next.summary().events, next.summary().lost), (2, 1, 5));
+    }
+
+    #[test]
+    fn events_of_a_state_dump_are_counted_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stream = EventStream::of_cpu(trace(folder.path()), [1; 16], Cpu(0));
+        for number in 0..3 {
+            stream.next_is_dumped();
+            stream.event(Cycles(100 + number), 0, b"a").unwrap();
+        }
+        stream.event(Cycles(200), 0, b"b").unwrap();
+        stream.finish().unwrap();
+        assert_eq!((stream.summary().events, stream.summary().state_events), (1, 3));
     }
 
     #[test]

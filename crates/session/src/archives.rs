@@ -93,6 +93,9 @@ pub(crate) struct Current {
     /// Counted from 1.
     pub number: u64,
     pub begin: Cycles,
+    /// Bytes of the state with which it begins. They do not count for `--rotate-size`: each archive has them
+    /// again.
+    pub state_bytes: u64,
     pub begun: Instant,
     /// The recording's numbers of notes, changes and programs when it began.
     pub before: [usize; 3],
@@ -200,6 +203,7 @@ impl Archives {
                 name: None,
                 number: 1,
                 begin,
+                state_bytes: 0,
                 begun: now,
                 before: [0; 3],
                 alive: Vec::new(),
@@ -243,7 +247,11 @@ impl Archives {
         let may = self.not_before.is_none_or(|time| now >= time);
         match self.asked.first() {
             Some(client) => Some(Reason::Asked(client.pid())),
-            None if may && size.is_some_and(|size| bytes >= size) => Some(Reason::Size),
+            None if may
+                && size.is_some_and(|size| bytes.saturating_sub(self.current.state_bytes) >= size) =>
+            {
+                Some(Reason::Size)
+            }
             None if may && every.is_some_and(|every| now.duration_since(self.current.begun) >= every) => {
                 Some(Reason::Period)
             }

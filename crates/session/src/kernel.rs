@@ -270,7 +270,7 @@ impl Kernel {
                         None
                     }
                 };
-                self.progress = Progress::default();
+                self.progress = recorder.progress();
                 KernelSummary { error, ..summarise(&streams) }
             }
             Err(error) => {

@@ -7,7 +7,7 @@ use tracewing_consumer::folder::PROFILE;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
-use tracewing_profile::{NextTrace, ProfileRecorder, Stacks, Subject, Summary};
+use tracewing_profile::{NextTrace, ProfileRecorder, Rotated, Stacks, Subject, Summary};
 use tracewing_units::Pid;
 
 use crate::scope::Scope;
@@ -110,11 +110,12 @@ impl Profile {
         next.transpose()
     }
 
-    /// Ends the trace with what the kernel has recorded by now, and continues in the next one. Gives the
-    /// totals of the one that has ended.
-    pub(crate) fn rotate(&mut self, next: Option<NextTrace>) -> Summary {
-        let both = self.recorder.as_mut().zip(next);
-        both.map_or_else(Summary::default, |(recorder, next)| recorder.rotate(next))
+    /// Ends the trace with what the kernel has recorded by now, and continues in the next one.
+    pub(crate) fn rotate(&mut self, next: Option<NextTrace>) -> Rotated {
+        match self.recorder.as_mut().zip(next) {
+            Some((recorder, next)) => recorder.rotate(next),
+            None => Rotated { ended: Summary::default(), unwritten: None },
+        }
     }
 
     /// How many events were written and lost so far, and in how many bytes.

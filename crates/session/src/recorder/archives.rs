@@ -11,7 +11,7 @@ use tracewing_consumer::description::{ArchiveDescription, ArchiveTotals, Descrip
 use tracewing_consumer::folder::Folder;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::trace::NextTrace;
-use tracewing_profile::Summary as ProfileSummary;
+use tracewing_profile::{Rotated, Summary as ProfileSummary};
 use tracewing_rules::Majors;
 use tracewing_units::{Cycles, Pid};
 
@@ -50,8 +50,7 @@ impl Recorder<'_> {
         {
             self.complete_archive();
         }
-        let (_, _, of_samples) = self.drains.profile.progress();
-        let bytes = self.join.regions.given() + self.drains.kernel.progress().bytes + of_samples;
+        let bytes = self.written();
         self.look_at_command();
         self.remove_oldest(bytes);
         let due = self.archives.as_ref().and_then(|archives| archives.due(Instant::now(), bytes));
@@ -62,6 +61,12 @@ impl Recorder<'_> {
             archives.asked.drain(..).for_each(|client| refuse(&client, &why));
             archives.not_before = Some(Instant::now() + AFTER_FAILURE);
         }
+    }
+
+    /// Bytes of the present archive.
+    fn written(&self) -> u64 {
+        let (_, _, of_samples) = self.drains.profile.progress();
+        self.join.regions.given() + self.drains.kernel.progress().bytes + of_samples
     }
 
     fn look_at_command(&mut self) {
@@ -176,8 +181,9 @@ impl Recorder<'_> {
         self.join.classes.continue_in(folder.user(), uuid);
         let (kernel, profile, is_cut_short) = self.continue_sources(kernel, profile, id, cut);
 
+        let state_bytes = self.written();
         let Some(archives) = &mut self.archives else { return Ok(()) };
-        let ended = std::mem::replace(&mut archives.current, current);
+        let ended = std::mem::replace(&mut archives.current, Current { state_bytes, ..current });
         let askers = std::mem::take(&mut archives.asked);
         let Some(name) = ended.name.clone() else { return Ok(()) };
         let totals = totals_of(&ended, &name, reason, cut);
@@ -212,9 +218,10 @@ impl Recorder<'_> {
         cut: Cycles,
     ) -> (KernelSummary, ProfileSummary, bool) {
         let kernel = self.drains.kernel.rotate(kernel, &mut |line| self.join.note(line));
-        let mut profile = self.drains.profile.rotate(profile);
+        let Rotated { ended: mut profile, unwritten } = self.drains.profile.rotate(profile);
         let of_samples = profile.unwritten.take().map(tracewing_consumer::Error::from);
         let written = threads.map_or(Ok(()), |id| self.write_threads(id, cut));
+        let written = written.and(unwritten.map_or(Ok(()), |error| Err(error.into())));
         // The rest is written as far as it can be.
         let error = written.as_ref().err().or(kernel.error.as_ref()).or(of_samples.as_ref());
         error.into_iter().for_each(|error| self.cannot_write(error));
@@ -222,7 +229,7 @@ impl Recorder<'_> {
         (kernel, profile, is_cut_short)
     }
 
-    /// Names the threads of programs at the begin of an archive.
+    /// Names the threads of programs at the beginning of an archive.
     fn write_threads(&mut self, id: u16, at: Cycles) -> Result<(), tracewing_consumer::Error> {
         let mut threads = Threads::new();
         threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
@@ -237,6 +244,7 @@ impl Recorder<'_> {
             name: Some(name.to_owned()),
             number,
             begin,
+            state_bytes: 0,
             begun: Instant::now(),
             before: [notes.len(), changes.len(), processes.len()],
             alive: self.connections.members().map(|(_, member)| member.program.pid).collect(),
