@@ -9,6 +9,7 @@ mod book;
 mod capi;
 mod conformance;
 mod demo;
+mod flaky;
 mod fuzz;
 mod models;
 mod mutants;
@@ -18,7 +19,6 @@ mod soak;
 mod steps;
 mod test;
 mod tidy;
-mod unsteady;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};

@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything that must hold before a change is good, on a machine that has only a
 //! toolchain.
 
+use crate::flaky;
 use crate::packages;
 use crate::steps::{self, Steps, cargo};
-use crate::unsteady;
 use anyhow::Result;
 use clap::Args;
 use std::process::Command;
@@ -29,18 +29,18 @@ pub fn run(options: &Options) -> Result<()> {
     steps.run("house rules", crate::tidy::run);
     steps.run("no operating system", without_system);
     steps.run("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    let mut unsteady = Vec::new();
+    let mut flaky_programs = Vec::new();
     steps.run("tests", || {
         const WHAT: [&str; 7] =
             ["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
-        unsteady = unsteady::test(&WHAT)?;
+        flaky_programs = flaky::test(&WHAT)?;
         Ok(())
     });
     steps.run("doc tests", || cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]));
     steps.run("conformance", crate::conformance::shared);
     steps.run("models", crate::models::quick);
-    for program in unsteady {
-        println!("== unsteady: {program} failed, and passed when it ran again, alone");
+    for program in flaky_programs {
+        println!("== flaky: {program} failed, then passed when it ran alone");
     }
     steps.finish()
 }

@@ -1,8 +1,10 @@
-//! Runs the tests; what fails is run once more, alone, if it runs whole programs on a live machine.
+//! Runs the tests. If only a few test programs fail, and all are integration tests, each of them is run once
+//! more, alone and one test at a time.
 //!
-//! Such a test depends on a kernel and on other processes that share the processors with it. If it passes
-//! the second time, it is named at the end as unsteady, and its cause is still to be found. Tests of the
-//! lock-free code get no second run: what fails there once in a thousand runs is a fault of the code.
+//! An integration test depends on a kernel and on other processes that share the processors with it. If its
+//! program passes the second time, it is listed at the end as flaky, and the cause is still to be found.
+//! Tests of the lock-free code get no second run: what fails there once in a thousand runs is a fault of the
+//! code.
 
 use crate::steps::{self, cargo};
 use anyhow::{Result, bail};
