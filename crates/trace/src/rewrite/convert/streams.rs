@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Builder, Scope};
 use tracewing_ctf::decode::Decoder;
 use tracewing_files::Dir;
 
@@ -77,17 +77,15 @@ impl Run<'_> {
         let threads =
             thread::available_parallelism().map_or(1, usize::from).min(jobs.len()).min(MOST_THREADS);
         if threads <= 1 {
-            return jobs.iter().map(|job| shared.stream(job, done)).collect();
+            return shared.all(done);
         }
         let mut written: Vec<Option<Written>> = jobs.iter().map(|_| None).collect();
         let mut failed: Option<(usize, Error)> = None;
         let (telling, told) = mpsc::sync_channel(WAITING);
         thread::scope(|scope| {
-            for _ in 0..threads {
-                let telling = telling.clone();
-                scope.spawn(move || shared.work(&telling));
+            if start(scope, threads, Builder::new, move || shared.work(&telling)) == 0 {
+                return shared.all(done);
             }
-            drop(telling);
             for told in told {
                 match told {
                     Told::Done(bytes) if done(bytes).is_break() => {
@@ -104,13 +102,27 @@ impl Run<'_> {
                     }
                 }
             }
-            failed.map_or(Ok(()), |(_, error)| Err(error))
-        })?;
-        Ok(written)
+            failed.map_or(Ok(written), |(_, error)| Err(error))
+        })
     }
 }
 
+/// Starts up to `count` threads that do the same work, as many as the system allows: gives how many.
+fn start<'s>(
+    scope: &'s Scope<'s, '_>,
+    count: usize,
+    new: impl Fn() -> Builder,
+    work: impl Fn() + Clone + Send + 's,
+) -> usize {
+    (0..count).map_while(|_| new().spawn_scoped(scope, work.clone()).ok()).count()
+}
+
 impl Shared<'_> {
+    /// Writes all streams, one after the other.
+    fn all(&self, done: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<Vec<Option<Written>>, Error> {
+        self.jobs.iter().map(|job| self.stream(job, done)).collect()
+    }
+
     /// Writes streams until none is left, or the reports are not received any more.
     fn work(&self, telling: &SyncSender<Told>) {
         loop {
@@ -145,5 +157,21 @@ impl Shared<'_> {
         }
         written.converted = run.converted;
         Ok(Some(written))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_the_system_refuses_are_done_without() {
+        let done = AtomicUsize::new(0);
+        let work = || _ = done.fetch_add(1, Ordering::Relaxed);
+        // No address space has room for such a stack.
+        let huge = || Builder::new().stack_size(1 << 60);
+        let started =
+            thread::scope(|scope| [start(scope, 2, huge, work), start(scope, 2, Builder::new, work)]);
+        assert_eq!((started, done.into_inner()), ([0, 2], 2));
     }
 }
