@@ -270,19 +270,36 @@ impl Shown {
     /// samples.
     pub fn folded(&self) -> Vec<String> {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-        for (stack, weight) in &self.samples.stacks {
-            let mut line = match (self.process_name(stack.process), stack.process) {
-                (name, Some(process)) if name.is_empty() => process.to_string(),
-                (name, Some(process)) => format!("{}-{process}", part(&name)),
-                (_, None) => "unknown".to_owned(),
-            };
-            for function in self.innermost_first(stack).rev() {
+        for (process, functions, samples) in self.stacks() {
+            let mut line = self.process_part(process);
+            for function in functions {
                 line.push(';');
-                line.push_str(&part(&self.function(function).shown()));
+                line.push_str(&self.function_part(function));
             }
-            *counts.entry(line).or_default() += weight.samples;
+            *counts.entry(line).or_default() += samples;
         }
         counts.into_iter().map(|(line, count)| format!("{line} {count}")).collect()
+    }
+
+    /// The stacks in no order, of which several may have the same names: the process, the numbers of
+    /// functions from the outermost, and the samples.
+    pub fn stacks(&self) -> impl Iterator<Item = (Option<Pid>, impl Iterator<Item = u32>, u64)> {
+        let stacks = self.samples.stacks.iter();
+        stacks.map(move |(stack, weight)| (stack.process, self.innermost_first(stack).rev(), weight.samples))
+    }
+
+    /// A process, as part of a folded stack.
+    pub fn process_part(&self, process: Option<Pid>) -> String {
+        match (self.process_name(process), process) {
+            (name, Some(process)) if name.is_empty() => process.to_string(),
+            (name, Some(process)) => format!("{}-{process}", part(&name)),
+            (_, None) => "unknown".to_owned(),
+        }
+    }
+
+    /// The function of a number, as part of a folded stack.
+    pub fn function_part(&self, number: u32) -> String {
+        part(&self.function(number).shown())
     }
 }
 

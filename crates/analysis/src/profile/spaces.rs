@@ -12,6 +12,8 @@ use super::samples::{Code, Codes, Image};
 const MAPPINGS: usize = 1 << 16;
 /// Functions of a process, compiled at run time, that are kept.
 const JIT_FUNCTIONS: usize = 1 << 18;
+/// Names of such functions that are kept, of all processes together.
+const JIT_NAMES: usize = 1 << 20;
 
 #[derive(Debug, Clone)]
 struct Mapped {
@@ -33,6 +35,8 @@ pub(super) struct Spaces {
     kernel: BTreeMap<u64, (u64, u32)>,
     /// Functions that processes have compiled at run time, likewise.
     jit: HashMap<Pid, BTreeMap<u64, (u64, u32)>>,
+    /// The numbers of their names.
+    jit_names: HashMap<String, u32>,
     images: HashMap<Image, u32>,
     /// What each process has mapped first: the program that it executes.
     programs: HashMap<Pid, u32>,
@@ -130,13 +134,37 @@ impl Spaces {
         }
     }
 
-    /// The process has compiled a function at run time.
+    /// The process has compiled a function at run time. It replaces those that it overlaps: its code was put
+    /// into memory that had become free, as for the recorder.
     pub(super) fn jit_function(&mut self, process: Pid, begin: u64, end: u64, name: String) {
-        let functions = self.jit.entry(process).or_default();
-        if functions.len() < JIT_FUNCTIONS {
-            functions.insert(begin, (end, self.codes.jit.len() as u32));
-            self.codes.jit.push(name);
+        if begin >= end {
+            return; // no code at all
         }
+        let number = self.jit_name(name);
+        let functions = self.jit.entry(process).or_default();
+        let below = functions.range(..begin).next_back().filter(|(_, (ends, _))| *ends > begin);
+        let replaced: Vec<u64> =
+            below.into_iter().chain(functions.range(begin..end)).map(|(begin, _)| *begin).collect();
+        for begin in replaced {
+            functions.remove(&begin);
+        }
+        if let Some(number) = number.filter(|_| functions.len() < JIT_FUNCTIONS) {
+            functions.insert(begin, (end, number));
+        }
+    }
+
+    /// The number of a name of such a function; `None` if there are too many.
+    fn jit_name(&mut self, name: String) -> Option<u32> {
+        if let Some(number) = self.jit_names.get(&name) {
+            return Some(*number);
+        }
+        if self.codes.jit.len() >= JIT_NAMES {
+            return None;
+        }
+        let number = self.codes.jit.len() as u32;
+        self.codes.jit.push(name.clone());
+        self.jit_names.insert(name, number);
+        Some(number)
     }
 
     /// The code at an address of a process.
@@ -223,6 +251,54 @@ mod tests {
         assert_eq!(jit(&mut spaces, Pid(1), 0x1180).as_deref(), Some("work"));
         spaces.clear(Pid(1));
         assert_eq!(jit(&mut spaces, Pid(1), 0x1180), None);
+    }
+
+    #[test]
+    fn later_functions_replace_those_that_they_overlap() {
+        let mut spaces = Spaces::default();
+        let functions = [
+            (0x0ff0, 0x1008, "before"),
+            (0x1080, 0x10a0, "within"),
+            (0x10f0, 0x1120, "after"),
+            (0x1120, 0x1130, "beside"),
+            (0x1000, 0x1100, "first"),
+        ];
+        for (begin, end, name) in functions {
+            spaces.jit_function(Pid(1), begin, end, name.to_owned());
+        }
+        let names = |spaces: &mut Spaces| {
+            let addresses = [0xff8, 0x1004, 0x1090, 0x10c0, 0x1110, 0x1120];
+            addresses.map(|at| jit(spaces, Pid(1), at).unwrap_or_default())
+        };
+        assert_eq!(names(&mut spaces), ["", "first", "first", "first", "", "beside"]);
+        spaces.jit_function(Pid(1), 0x1080, 0x10a0, "second".to_owned());
+        assert_eq!(names(&mut spaces), ["", "", "second", "", "", "beside"]);
+    }
+
+    #[test]
+    fn functions_that_are_named_again_take_no_more_memory() {
+        let mut spaces = Spaces::default();
+        for name in ["f", "g", "f", "f", "g"].repeat(100) {
+            spaces.jit_function(Pid(1), 0x10, 0x20, name.to_owned());
+        }
+        assert_eq!(spaces.codes.jit, ["f", "g"]);
+        assert_eq!(jit(&mut spaces, Pid(1), 0x10).as_deref(), Some("g"));
+        for begin in [0x20, u64::MAX] {
+            spaces.jit_function(Pid(1), begin, 0x20, "none".to_owned());
+        }
+        assert_eq!(spaces.jit[&Pid(1)].len(), 1);
+    }
+
+    #[test]
+    fn names_of_functions_compiled_at_run_time_are_bounded() {
+        let mut spaces = Spaces::default();
+        for number in 0..JIT_NAMES as u64 + 10 {
+            spaces.jit_function(Pid(1), 0x10, 0x20, number.to_string());
+        }
+        assert_eq!(spaces.codes.jit.len(), JIT_NAMES);
+        assert_eq!(jit(&mut spaces, Pid(1), 0x10), None, "the name before it is not its own");
+        spaces.jit_function(Pid(1), 0x10, 0x20, "7".to_owned());
+        assert_eq!(jit(&mut spaces, Pid(1), 0x10).as_deref(), Some("7"));
     }
 
     #[test]
