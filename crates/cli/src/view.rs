@@ -48,7 +48,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let at = args.at.trim_start_matches('#');
-    if !at.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"&=%.,+-_~".contains(&byte)) {
+    if !is_link(at) {
         bail!("--at has a character that links of the viewer do not have");
     }
     let (recording, cache, path) = index::open(&args.traces, args.folder.as_deref())?;
@@ -80,6 +80,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
+/// Whether all characters are those of the viewer's links.
+fn is_link(at: &str) -> bool {
+    at.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"&=%.,+-_~".contains(&byte))
+}
+
 /// Where the page is, and how to come there from another machine.
 fn say(address: &str, port: u16, is_shown: bool) -> Result<()> {
     let mut out = screen::stdout(Form::Text);
@@ -104,5 +109,20 @@ fn host() -> String {
     match connection.split(' ').nth(2) {
         Some(address) if address.parse::<std::net::IpAddr>().is_ok() => address.to_owned(),
         _ => "HOST".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_have_only_letters_figures_and_few_signs() {
+        for link in ["", "v=1&from=0&to=1000&area=1-9&rows=1.2", "filter=%21%27%28%29%2A-_.~", "token=+,"] {
+            assert!(is_link(link), "{link}");
+        }
+        for sign in "!'()*\"<> `$;|\\\n\u{e4}".chars() {
+            assert!(!is_link(&format!("filter={sign}")), "{sign:?}");
+        }
     }
 }

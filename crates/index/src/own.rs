@@ -1,4 +1,4 @@
-//! What programs say of themselves while the recording is read: events of their own, by provider, and spans.
+//! Programs' own events, by provider, and their spans.
 //!
 //! Events whose meaning the vocabulary knows have tracks of another kind, and are left out here.
 

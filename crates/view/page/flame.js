@@ -26,7 +26,7 @@ export async function showFlame(place, { from, to, rows }, page) {
     const answer = await result(whole, "flame", rows ? { from, to, rows } : { from, to });
     if (!answer) return;
     if (answer.samples === 0) {
-      whole.append(element("p", "No sample was taken of these tracks in this time. tracewing record --profile takes samples."));
+      whole.append(element("p", "These tracks have no samples in this time. Record with --profile to take samples."));
       return;
     }
     const graph = element("div", undefined, "flame");
@@ -35,7 +35,7 @@ export async function showFlame(place, { from, to, rows }, page) {
     graph.setAttribute("aria-label", "Samples by call chain");
     whole.append(graph);
     draw(graph, answer, null);
-    for (const path of answer.replaced) whole.append(element("p", `${path} is not the file that was recorded: its functions have no names.`, "lost"));
+    for (const path of answer.replaced) whole.append(element("p", `${path} was replaced after the recording, so its functions have no names.`, "lost"));
   } catch (error) {
     page.lost(error);
     whole.append(element("p", /** @type {Error} */ (error).message, "lost"));

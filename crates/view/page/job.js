@@ -9,11 +9,19 @@ const AGAIN = 120;
 
 /** The one that runs: a further one ends it. @type {number | null} */
 let running = null;
+/** How often one was asked for or ended: an answer that comes after the next time is of no use. */
+let turn = 0;
 
-/** Ends the analysis that runs, if there is one. */
+/** Ends the analysis that runs, or is being asked for. */
 export function endJob() {
-  if (running !== null) ask("end", { job: running }).catch(() => {});
+  turn++;
+  if (running !== null) end(running);
   running = null;
+}
+
+/** @param {number} job */
+function end(job) {
+  ask("end", { job }).catch(() => {});
 }
 
 /**
@@ -23,20 +31,28 @@ export function endJob() {
  */
 export async function result(place, path, asked) {
   endJob();
+  const mine = turn;
   const [line, bar, stop] = [element("p", "Reading the recording "), document.createElement("progress"), element("button", "Stop")];
   line.append(bar, " ", stop);
-  const { job } = await ask(path, asked);
+  const started = await ask(path, asked).catch((error) => {
+    if (turn === mine) throw error;
+  });
+  if (turn !== mine) {
+    if (started) end(started.job);
+    return null;
+  }
+  const { job } = started;
   running = job;
   stop.addEventListener("click", () => {
     endJob();
-    line.textContent = "It was stopped.";
+    line.textContent = "Stopped.";
   });
   place.append(line);
   for (;;) {
     const state = await ask("job", { job }).catch((error) => {
-      if (running === job) throw error;
+      if (turn === mine) throw error;
     });
-    if (running !== job) return null;
+    if (turn !== mine) return null;
     if (state.failure !== null || state.result !== null) {
       endJob();
       line.remove();

@@ -36,7 +36,7 @@ export async function showLongest(place, { from, to }, { row, classes, state }, 
   const isEvents = classes.every((of) => of === EVENT);
   const kind = isEvents ? "event" : "state";
   const count = `${answer.count.toLocaleString("en")} ${answer.count === 1 ? kind : `${kind}s`}`;
-  const some = answer.spans.length < answer.count ? `; the ${answer.spans.length} ${isEvents ? "first" : "longest"}` : "";
+  const some = answer.spans.length < answer.count ? `; the ${isEvents ? "first" : "longest"} ${answer.spans.length.toLocaleString("en")}` : "";
   const sum = element("p", `${count}${isEvents ? "" : `, together ${duration(answer.sum)}`}${some}`);
   sum.dataset.ns = String(answer.sum);
   const table = element("table", undefined, "narrow");

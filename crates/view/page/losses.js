@@ -1,15 +1,14 @@
 // @ts-check
-// Which tracks a loss of events touches, and their hatching.
+// Which tracks a loss of events can affect, and their hatching.
 
 import { stripe } from "./axis.js";
-import { isPart } from "./tracks.js";
+import { ALL_CPUS, isPart } from "./tracks.js";
 
 /** @typedef {{scope: string, cpu: number | null, from: number, to: number, events: number | null}} Loss */
 
 /**
- * Whether states of a track may be missing for a loss. Of events of the kernel, that is the CPU, and every thread:
- * any of them may have been there. Of events of programs, every thread and task, and all that they say of
- * themselves.
+ * Whether a loss can affect a track. Kernel events: the CPU and every thread, since each may have run there.
+ * Programs' events: every thread and task, with all parts.
  * @param {import("./tracks.js").Node} track @param {Loss} loss
  */
 export function touches(track, { scope, cpu }) {
@@ -17,7 +16,7 @@ export function touches(track, { scope, cpu }) {
     if (track.kind === "cpu") return cpu === null || track.name === `CPU ${cpu}`;
     return !isPart(track) || track.kind === "locks";
   }
-  return scope === "programs" && track.kind !== "cpu";
+  return scope === "programs" && track.kind !== "cpu" && track.id !== ALL_CPUS;
 }
 
 /**

@@ -1,5 +1,5 @@
 // @ts-check
-// How the page comes to its recording: the token is shown, the index awaited, and failures are said.
+// Opening: sends the token, waits for the index, reports failures.
 
 import { Unknown, Unreachable, ask, enter } from "./api.js";
 
@@ -39,7 +39,7 @@ export async function opened(again = false) {
     const bar = /** @type {HTMLProgressElement} */ ($("progress"));
     bar.hidden = false;
     if (state.total > 0) [bar.max, bar.value] = [state.total, state.done];
-    $("phase").textContent = "The recording is indexed; the next time, it opens at once";
+    $("phase").textContent = "Indexing the recording; next time it opens at once";
     await new Promise((done) => setTimeout(done, AGAIN));
   }
 }
@@ -47,9 +47,9 @@ export async function opened(again = false) {
 /** @param {unknown} error */
 export function fail(error) {
   const isUnknown = error instanceof Unknown;
-  $("phase").textContent = isUnknown ? "This browser is not known" : "The recording cannot be shown";
+  $("phase").textContent = isUnknown ? "This browser has no access" : "The recording cannot be shown";
   $("why").textContent = isUnknown
-    ? "Open the address that tracewing view has printed; it has a token."
+    ? "Open the address that tracewing view has printed; it contains a token."
     : String(error instanceof Error ? error.message : error);
   $("progress").hidden = true;
   $("cover").hidden = false;

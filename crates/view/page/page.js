@@ -314,7 +314,7 @@ export class Page {
     }
   }
 
-  /** Moves the begin (0) or the end (1) of the marked area to the pointer, or the middle. @param {0 | 1} which */
+  /** Moves the start (0) or the end (1) of the marked area to the pointer, or the middle. @param {0 | 1} which */
   markEnd(which) {
     const time = Math.round(this.pointer() ?? (this.view.from + this.view.to) / 2);
     const { from, to, rows } = this.view.area ?? { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows: null };

@@ -20,7 +20,7 @@ function quoted(text) {
 /** The command that shows what is seen. @param {import("./page.js").Page} page */
 export function command(page) {
   const names = page.facts.inputs.map(quoted).join(" ");
-  return `tracewing view ${names} --at '${page.view.link().replaceAll("'", "%27")}'`;
+  return `tracewing view ${names} --at '${page.view.link()}'`;
 }
 
 /** Connects the dialog. @param {import("./page.js").Page} page */

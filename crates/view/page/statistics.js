@@ -63,7 +63,7 @@ export async function showStatistics(place, area, page) {
   title.insertBefore(link("Samples", page.flame, "The functions that were sampled in this area, as a flame graph (G)"), title.lastElementChild);
   if (answer.rows.length > 0) title.insertBefore(save(answer, page.named), title.lastElementChild);
   const left = answer.left_out + Math.max(0, answer.rows.length - MOST);
-  if (left > 0) whole.append(element("p", `${left} more tracks were on CPUs for less time.`));
+  if (left > 0) whole.append(element("p", `${left.toLocaleString("en")} more ${left === 1 ? "track was" : "tracks were"} on CPUs for less time.`));
 }
 
 /** A link to the table as comma-separated values, in nanoseconds. @param {any} answer @param {(row: number) => string} named */
@@ -142,7 +142,8 @@ function row(sums, shown, states, page) {
   const most = element("td");
   for (const [at, [state, ns]] of reasons.entries()) {
     most.append(at ? ", " : "", `${states[state].about} `);
-    most.append(link(figure(ns, states[state].class === EVENT), () => page.longest({ row: sums.row, classes: [states[state].class], state }), "Its states"));
+    const isCount = states[state].class === EVENT;
+    most.append(link(figure(ns, isCount), () => page.longest({ row: sums.row, classes: [states[state].class], state }), isCount ? "The events" : "Its states"));
   }
   line.append(most);
   return line;

@@ -1,5 +1,5 @@
 // @ts-check
-// What lies under the pointer, beside it.
+// The tooltip: what is under the pointer.
 
 import { CLASSES } from "./classes.js";
 import { lossAt } from "./losses.js";

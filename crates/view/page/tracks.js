@@ -138,7 +138,7 @@ export function reorder(roots, order) {
   sort(roots);
 }
 
-/** The tracks that are shown, in order; last, how many do not fit. @param {Node[]} roots @param {string} filter @returns {Node[]} */
+/** The tracks that are shown, in order; last, how many do not match. @param {Node[]} roots @param {string} filter @returns {Node[]} */
 export function shown(roots, filter) {
   const text = filter.trim().toLowerCase();
   /** @type {Node[]} */
@@ -158,7 +158,7 @@ export function shown(roots, filter) {
     return any;
   };
   for (const root of roots) visit(root, false);
-  if (left > 0) found.push({ ...heading(`${left.toLocaleString("en")} ${left === 1 ? "track does" : "tracks do"} not fit the filter`, null, [], false), kind: "note" });
+  if (left > 0) found.push({ ...heading(`${left.toLocaleString("en")} ${left === 1 ? "track does" : "tracks do"} not match the filter`, null, [], false), kind: "note" });
   return found;
 }
 

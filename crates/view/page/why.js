@@ -5,7 +5,7 @@ import { result } from "./job.js";
 import { element, head, link } from "./selection.js";
 import { duration, exact } from "./time.js";
 
-/** Steps and causes that are listed at most. */
+/** Steps (the last ones) and causes that are listed at most. */
 const [STEPS, CAUSES] = [300, 12];
 
 /** @typedef {{name: string, row: number | null, is_interrupt: boolean}} Subject */
@@ -30,7 +30,7 @@ export async function showWhy(place, asked, page) {
     const path = await result(whole, "why", asked);
     if (!path) return;
     page.found(path);
-    if (path.from > from || path.to < to) whole.append(element("p", `It is known for ${duration(path.to - path.from)} of this time.`));
+    if (path.from > from || path.to < to) whole.append(element("p", `Only ${duration(path.to - path.from)} of this time are known.`));
     whole.append(causes(path, page), steps(path, page));
   } catch (error) {
     page.lost(error);
@@ -59,7 +59,7 @@ function causes(path, page) {
     list.append(line);
   }
   const left = path.causes.length - CAUSES + path.causes_left_out;
-  if (left > 0) list.append(element("li", `${left.toLocaleString("en")} more causes took less time each.`));
+  if (left > 0) list.append(element("li", left === 1 ? "1 more cause took less time." : `${left.toLocaleString("en")} more causes took less time each.`));
   return list;
 }
 
@@ -73,16 +73,16 @@ function words({ actor, activity, why, via }, who) {
   };
   /** @type {Record<string, string>} */
   const itself = {
-    ...did, interrupt: "was interrupted", ready: "waited for a CPU, and no event shows who had it",
-    blocked: `${did.blocked}, and no event shows what ended that`,
+    ...did, interrupt: "was interrupted", ready: "waited for a CPU, and no event shows which thread ran there",
+    blocked: `${did.blocked}, and no event shows what ended the wait`,
   };
   if (why === "itself") return ["It ", itself[kind], ": ", who];
   if (why === "wakes" && actor.is_interrupt) return [`It waited${about ? ` for ${about}` : ""} until a timer or a device woke it: `, who];
   if (why === "wakes") return ["It waited for ", who, `, which ${did[kind]}`, via ? `, and woke it through ${via}` : ""];
-  if (why === "creates") return [who, " had not yet created it: it ", did[kind]];
-  if (why === "cpu" && actor.name === "unknown") return ["It waited for a CPU, and no event shows who had it"];
+  if (why === "creates") return [who, " had not created it yet, and ", did[kind]];
+  if (why === "cpu" && actor.name === "unknown") return ["It waited for a CPU, and no event shows which thread ran there"];
   if (why === "cpu") return ["It waited for a CPU, which ", who, " had"];
-  if (why === "thread") return ["The thread that runs it was with ", who, `, which ${did[kind]}`];
+  if (why === "thread") return ["Its thread was running ", who, `, which ${did[kind]}`];
   return ["It was interrupted by ", who];
 }
 
@@ -91,12 +91,12 @@ function steps(path, page) {
   const table = element("table");
   table.setAttribute("aria-label", "The critical path, step by step");
   const [top, body, line] = [element("thead"), element("tbody"), element("tr")];
-  for (const name of ["at", "time", "who", "did", "reason", "waiter"]) {
+  for (const name of ["at", "time", "thread or task", "did", "reason", "waiter"]) {
     const cell = element("th", name);
     cell.setAttribute("scope", "col");
     line.append(cell);
   }
-  for (const step of path.steps.slice(0, STEPS)) {
+  for (const step of path.steps.slice(-STEPS)) {
     const made = element("tr");
     const [who, waiter] = [element("td"), element("td")];
     who.append(subject(step.actor, step.from, page));
@@ -109,9 +109,8 @@ function steps(path, page) {
   top.append(line);
   table.append(top, body);
   const whole = element("div");
-  const left = path.steps.length - STEPS;
-  if (path.steps_left_out > 0) whole.append(element("p", `${path.steps_left_out.toLocaleString("en")} steps before these are not listed.`));
+  const left = path.steps_left_out + Math.max(0, path.steps.length - STEPS);
+  if (left > 0) whole.append(element("p", left === 1 ? "1 step before these is not listed." : `${left.toLocaleString("en")} steps before these are not listed.`));
   whole.append(table);
-  if (left > 0) whole.append(element("p", `${left.toLocaleString("en")} more steps follow.`));
   return whole;
 }

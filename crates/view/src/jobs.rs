@@ -3,11 +3,13 @@
 
 use serde_json::Value;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::Builder;
 use tracewing_trace::Progress;
 
-/// Most jobs that are kept; a further one ends the oldest.
+/// Most jobs that are kept, and most that work at a time; a further one ends the oldest.
 const KEPT: usize = 4;
 
 /// The jobs of a recording.
@@ -15,6 +17,8 @@ const KEPT: usize = 4;
 pub(crate) struct Jobs {
     kept: Mutex<Vec<Arc<Job>>>,
     last: AtomicU64,
+    /// How many threads work, also for jobs that were ended.
+    working: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
@@ -29,22 +33,46 @@ pub(crate) struct Job {
 }
 
 impl Jobs {
-    /// Starts a job; gives its number.
-    pub(crate) fn start(&self, work: impl FnOnce(&Job) -> Result<Value, String> + Send + 'static) -> u64 {
-        // Nothing else is published with the number.
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let job = Arc::new(Job { number, ..Job::default() });
+    /// Starts a job; gives its number, or why there is none.
+    pub(crate) fn start(
+        &self,
+        work: impl FnOnce(&Job) -> Result<Value, String> + Send + 'static,
+    ) -> Result<u64, String> {
+        self.start_in(Builder::new(), work)
+    }
+
+    /// Starts a job in such a thread.
+    fn start_in(
+        &self,
+        thread: Builder,
+        work: impl FnOnce(&Job) -> Result<Value, String> + Send + 'static,
+    ) -> Result<u64, String> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == KEPT {
             kept.remove(0).stop();
         }
-        kept.push(job.clone());
-        std::thread::spawn(move || {
+        // A thread continues until it sees that its job was ended.
+        if self.working.load(Ordering::Relaxed) >= KEPT {
+            return Err("earlier analyses have not ended yet: try again".to_owned());
+        }
+        // Nothing else is published with the number.
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let job = Arc::new(Job { number, ..Job::default() });
+        let (own, working) = (job.clone(), self.working.clone());
+        working.fetch_add(1, Ordering::Relaxed);
+        let started = thread.spawn(move || {
             // A thread that panics has an answer, too: that there is none.
-            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&job)));
-            let _ = job.result.set(done.unwrap_or_else(|_| Err("the analysis failed".to_owned())));
+            let done = catch_unwind(AssertUnwindSafe(|| work(&own)));
+            // Before the answer, after which another job can be started.
+            working.fetch_sub(1, Ordering::Relaxed);
+            let _ = own.result.set(done.unwrap_or_else(|_| Err("the analysis failed".to_owned())));
         });
-        number
+        if let Err(error) = started {
+            self.working.fetch_sub(1, Ordering::Relaxed);
+            return Err(format!("the analysis has no thread: {error}"));
+        }
+        kept.push(job);
+        Ok(number)
     }
 
     /// The job of a number, if it is kept.
@@ -68,13 +96,18 @@ impl Jobs {
 }
 
 impl Job {
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         // It is only looked at from time to time.
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// An error if it was stopped.
+    pub(crate) fn go_on(&self) -> Result<(), String> {
+        if self.is_stopped() { Err("it was stopped".to_owned()) } else { Ok(()) }
     }
 
     /// Says how far it is; breaks when it was stopped.
@@ -92,5 +125,46 @@ impl Job {
     /// The answer, once there is one.
     pub(crate) fn result(&self) -> Option<&Result<Value, String>> {
         self.result.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn a_job_that_has_no_thread_is_refused_and_not_kept() {
+        let jobs = Jobs::default();
+        // No address space has room for such a stack.
+        let refused = jobs.start_in(Builder::new().stack_size(1 << 60), |_| Ok(Value::Null));
+        assert!(refused.is_err_and(|why| why.contains("no thread")));
+        assert!(jobs.kept.lock().unwrap().is_empty());
+        assert_eq!(jobs.working.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_job_begins_only_when_few_threads_still_work() {
+        let jobs = Jobs::default();
+        let end = Arc::new(Barrier::new(KEPT + 1));
+        let start = || {
+            let end = end.clone();
+            let number = jobs.start(move |_| {
+                end.wait();
+                Ok(Value::Null)
+            });
+            number.unwrap()
+        };
+        let numbers: Vec<u64> = (0..KEPT).map(|_| start()).collect();
+        let started: Vec<Arc<Job>> = numbers.iter().map(|number| jobs.get(*number).unwrap()).collect();
+        assert!(jobs.start(|_| Ok(Value::Null)).is_err());
+        assert!(started[0].is_stopped() && jobs.get(numbers[0]).is_none(), "the oldest is ended");
+        numbers.iter().for_each(|number| jobs.end(*number));
+        assert!(jobs.start(|_| Ok(Value::Null)).is_err(), "those that were ended still work");
+        end.wait();
+        while started[0].result().is_none() {
+            std::thread::yield_now();
+        }
+        assert!(jobs.start(|_| Ok(Value::Null)).is_ok());
     }
 }

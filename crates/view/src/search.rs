@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use tracewing_trace::{ClockStyle, FieldStyle, Format, Listing, Recording, Sink, Style};
 use tracewing_units::{Duration, Timestamp};
 
@@ -43,21 +44,27 @@ pub(crate) struct Found {
 }
 
 impl Searches {
-    /// Starts a search; gives its number.
-    pub(crate) fn start(&self, recording: &Arc<Recording>, begin: Timestamp, text: &str) -> u64 {
+    /// Starts a search; gives its number, or why there is none.
+    pub(crate) fn start(
+        &self,
+        recording: &Arc<Recording>,
+        begin: Timestamp,
+        text: &str,
+    ) -> Result<u64, String> {
         // Nothing else is published with the number.
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let words = text.split_whitespace().map(str::to_lowercase).collect();
         let (is_stopped, found) = Default::default();
         let search = Arc::new(Search { number, words, is_stopped, found });
+        let (own, recording) = (search.clone(), recording.clone());
+        let started = Builder::new().spawn(move || own.run(&recording, begin));
+        started.map_err(|error| format!("the search has no thread: {error}"))?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == KEPT {
             kept.remove(0).stop();
         }
-        kept.push(search.clone());
-        let recording = recording.clone();
-        std::thread::spawn(move || search.run(&recording, begin));
-        number
+        kept.push(search);
+        Ok(number)
     }
 
     /// The search of a number, if it is kept.

@@ -96,10 +96,11 @@ impl Server {
         let runtime = runtime.enable_io().enable_time().max_blocking_threads(THREADS).build();
         let runtime = runtime.map_err(Error::Server)?;
         let desk = self.desk;
-        let preparing = std::thread::spawn({
+        let preparing = std::thread::Builder::new().spawn({
             let desk = desk.clone();
             move || desk.viewed.prepare()
         });
+        let preparing = preparing.map_err(Error::Server)?;
         let served = runtime.block_on(serve(self.listener, &desk, &mut watch));
         desk.viewed.stop();
         runtime.shutdown_timeout(PAUSE);

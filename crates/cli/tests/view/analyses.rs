@@ -166,8 +166,12 @@ fn analyses_end_few_are_kept_and_nonsense_is_refused() {
             || result(&viewer, "why", &asked).is_err()
     );
     assert_eq!(result(&viewer, "flame", &object!({ "from": 0, "to": 9 })).unwrap()["samples"], 0);
-    let jobs: Vec<Value> =
-        (0..6).map(|_| viewer.ask("flame", &object!({ "from": 0, "to": 9 }).to_string())).collect();
+    let ended = |_| {
+        let job = viewer.ask("flame", &object!({ "from": 0, "to": 9 }).to_string());
+        wait_until("the analysis is done", || !viewer.ask("job", &job.to_string())["result"].is_null());
+        job
+    };
+    let jobs: Vec<Value> = (0..6).map(ended).collect();
     assert_eq!(jobs.iter().map(|job| status("job", job)).collect::<Vec<_>>(), [410, 410, 200, 200, 200, 200]);
     viewer.ask("end", &jobs[5].to_string());
     assert_eq!(status("job", &jobs[5]), 410);

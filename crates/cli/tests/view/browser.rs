@@ -270,7 +270,7 @@ fn a_page_without_the_token_shows_nothing() {
     let viewer = Viewer::start(&stored("clerks"));
     let mut browser = Browser::start(1280, 720);
     browser.call("Page.navigate", serde_json::json!({ "url": format!("http://127.0.0.1:{}/", viewer.port) }));
-    browser.wait("document.querySelector('#phase')?.textContent === 'This browser is not known'");
+    browser.wait("document.querySelector('#phase')?.textContent === 'This browser has no access'");
     assert!(!text(&mut browser, "body").contains("clerks"));
 }
 
@@ -487,7 +487,7 @@ fn tracks_are_pinned_ordered_filtered_and_walked_by_keys_alone() {
         .filter(|row| kinds.contains(&row["kind"].as_str().unwrap()));
     let fit = browser.value("tracewing.shown().filter(({ kind, isPinned }) => ['cpu', 'process', 'thread', 'task'].includes(kind) && !isPinned).length");
     let hidden = whole.count() as u64 - fit.as_u64().unwrap();
-    assert_eq!(last["name"], format!("{hidden} tracks do not fit the filter"));
+    assert_eq!(last["name"], format!("{hidden} tracks do not match the filter"));
 
     // A match of a search leads to the track of its thread, even if the filter hides that.
     browser.value("document.activeElement.blur()");
@@ -525,13 +525,14 @@ fn losses_are_hatched_on_every_track_that_they_touch() {
                 kinds.filter((kind) => touches(node(kind), kernel)), kinds.filter((kind) => touches(node(kind), programs)),
                 touches(node('cpu', 'CPU 1'), kernel), touches(node('cpu', 'CPU 0'), kernel), touches(node('cpu', 'CPU 1'), programs),
                 touches(node('cpu', 'CPU 0'), { ...kernel, cpu: null }), lossAt(node('thread'), [kernel], 7), lossAt(node('thread'), [kernel], 4),
+                [kernel, programs].map((loss) => touches({ ...node('heading', 'CPUs'), id: 0xffffffff }, loss)),
             ];
         })",
     );
     let all = ["heading", "process", "thread", "task", "functions", "locks", "spans", "events"];
     let of_kernel = ["heading", "process", "thread", "task", "locks"];
     let said = "3 events of the kernel on CPU 1 missing here";
-    let expected = serde_json::json!([of_kernel, all, true, false, false, true, said, null]);
+    let expected = serde_json::json!([of_kernel, all, true, false, false, true, said, null, [true, false]]);
     assert_eq!(touched, expected);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
@@ -615,6 +616,45 @@ fn samples_of_an_area_are_a_flame_graph() {
 }
 
 #[test]
+fn an_analysis_whose_number_comes_late_is_ended() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("pipeline"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    // The number of the first one comes only when the second one is already asked how far it is.
+    browser.value(
+        "(() => {
+            const real = window.fetch;
+            let late, isAsked;
+            const asked = new Promise((done) => (isAsked = done));
+            window.ended = [];
+            window.fetch = async (path, options) => {
+                const answer = await real(path, options);
+                if (path.endsWith('/end')) window.ended.push(JSON.parse(options.body).job);
+                if (path.endsWith('/flame') && !late) {
+                    late = answer.clone().json().then(({ job }) => (window.late = job));
+                    await asked;
+                } else if (path.endsWith('/job') && isAsked) {
+                    isAsked();
+                    isAsked = null;
+                    await late;
+                    await new Promise((done) => setTimeout(done, 100));
+                }
+                return answer;
+            };
+        })()",
+    );
+    browser.key("g");
+    browser.wait("window.late !== undefined");
+    browser.key("g");
+    browser.wait("document.querySelectorAll('#details .flame button').length > 3");
+    browser.wait("window.ended.includes(window.late)");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
 fn a_view_is_shared_as_a_command_and_as_a_picture() {
     if !installed(&["chromium"]) {
         return;
@@ -632,6 +672,18 @@ fn a_view_is_shared_as_a_command_and_as_a_picture() {
     let command = browser.value("document.querySelector('#command').value");
     let (command, link) = command.as_str().unwrap().split_once(" --at '").unwrap();
     assert_eq!(command, format!("tracewing view {}", folder.path().join("trace").display()));
+    // Its link has only signs that `--at` takes, whatever was typed.
+    let hard = browser.value(
+        "(() => {
+            const { view } = tracewing;
+            [view.filter, view.find] = ['main()', `!~*'`];
+            const link = view.link();
+            [view.filter, view.find] = ['', ''];
+            return link;
+        })()",
+    );
+    let hard = hard.as_str().unwrap();
+    assert!(hard.ends_with("&filter=main%28%29&find=%21~%2A%27"), "{hard}");
     let seen = view(&mut browser);
     browser.open(&format!("http://127.0.0.1:{}/#{}", viewer.port, link.trim_end_matches('\'')));
     let again = view(&mut browser);

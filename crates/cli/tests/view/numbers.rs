@@ -4,6 +4,7 @@
 use crate::client::{Viewer, stored};
 use crate::harness::json;
 use serde_json::{Value, json as object};
+use std::path::Path;
 
 const CLASSES: usize = 14;
 /// Of a run in the answer of `rows`.
@@ -121,4 +122,12 @@ fn states_have_names_neighbours_and_events() {
     assert_eq!((events["events"].as_array().unwrap().len(), &events["is_cut"]), (10, &Value::Bool(true)));
     let found = viewer.ask("search", &object!({ "text": busiest["number"] }).to_string());
     assert!(found["rows"].as_array().unwrap().iter().any(|row| row["id"] == busiest["id"]));
+}
+
+#[test]
+fn the_paths_of_a_recording_are_right_in_every_folder() {
+    let relative = Path::new("tests/golden/recordings/clerks");
+    let viewer = Viewer::start(relative);
+    let absolute = std::env::current_dir().unwrap().join(relative);
+    assert_eq!(viewer.ask("state", "{}")["inputs"], object!([absolute]));
 }

@@ -20,6 +20,11 @@ pub(super) fn refused(why: &str) -> Refusal {
     Refusal { status: StatusCode::BAD_REQUEST, why: why.to_owned() }
 }
 
+/// What is asked cannot be done now.
+pub(super) fn busy(why: String) -> Refusal {
+    Refusal { status: StatusCode::SERVICE_UNAVAILABLE, why }
+}
+
 impl From<tracewing_index::Error> for Refusal {
     fn from(error: tracewing_index::Error) -> Self {
         Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why: error.to_string() }

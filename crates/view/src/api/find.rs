@@ -1,7 +1,7 @@
 //! `find` starts a search among events; `found` says how far it is and where matches are; `match` gives one
 //! of them; `forget` ends it.
 
-use super::ask::{Refusal, parsed, ready, refused};
+use super::ask::{Refusal, busy, parsed, ready, refused};
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use crate::search::{Found, Search};
@@ -81,7 +81,8 @@ pub(super) fn find(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         return Err(refused("the text is empty or too long"));
     }
     let begin = ready(viewed)?.index.tail().begin;
-    Ok(Reply::json(&Started { search: viewed.searches.start(&viewed.recording, begin, &text) }))
+    let search = viewed.searches.start(&viewed.recording, begin, &text).map_err(busy)?;
+    Ok(Reply::json(&Started { search }))
 }
 
 fn search(viewed: &Viewed, number: u64) -> Result<Arc<Search>, Refusal> {

@@ -1,19 +1,21 @@
 //! `flame` starts to count the samples of an area by call chain: what `tracewing profile` draws as a flame
 //! graph.
 
-use super::ask::{Refusal, parsed, ready, refused};
+use super::ask::{Refusal, busy, parsed, ready, refused};
 use super::jobs::Started;
 use super::statistics::chosen;
 use crate::jobs::Job;
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter;
 use tracewing_analysis::profile::{Frames, Image, Profile, Samples, Shown};
 use tracewing_index::{Row, RowKind};
 use tracewing_programs::symbols::{Named, Symbols};
 use tracewing_trace::{Filter, Recording, TimePoint};
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid};
 
 /// Most nodes of an answer: those with fewest samples are left out.
 const MOST: usize = 5000;
@@ -51,11 +53,28 @@ struct Node {
     own: u64,
 }
 
+/// Nodes have numbers instead of names: there may be very many.
 #[derive(Debug, Default)]
 struct Tree {
     samples: u64,
     own: u64,
-    below: BTreeMap<String, Tree>,
+    below: BTreeMap<u32, Tree>,
+}
+
+/// What a node stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Part {
+    Process(Option<Pid>),
+    /// Its number among those that were found.
+    Function(u32),
+}
+
+/// The names of nodes: what has the same name has one number.
+#[derive(Debug, Default)]
+struct Names {
+    all: Vec<String>,
+    numbers: HashMap<String, u32>,
+    of: HashMap<Part, u32>,
 }
 
 pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
@@ -80,7 +99,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         }
     }
     if chosen.is_some() && tids.is_empty() && cpus.is_empty() {
-        return Err(refused("samples are of threads and CPUs"));
+        return Err(refused("there are no samples of tasks: select threads, processes or CPUs"));
     }
     // Where threads are chosen, CPUs choose nothing further.
     match tids.is_empty() {
@@ -92,34 +111,34 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         let answer = count(job, &recording, &filter)?;
         serde_json::to_value(answer).map_err(|error| error.to_string())
     };
-    Ok(Reply::json(&Started { job: viewed.jobs.start(work) }))
+    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
 }
 
 fn count(job: &Job, recording: &Recording, filter: &Filter) -> Result<Answer, String> {
     let mut profile = Profile::new();
     let ran = tracewing_analysis::run(recording, filter, &mut profile, &mut |progress| job.watch(progress));
     let ran = ran.map_err(|error| error.to_string())?;
-    if ran.stopped {
-        return Err("it was stopped".to_owned());
+    job.go_on()?;
+    let (found, replaced) = named(job, profile.finish(&ran));
+    let (mut tree, mut names) = (Tree::default(), Names::default());
+    for (process, functions, samples) in found.stacks() {
+        job.go_on()?;
+        let process = names.of(Part::Process(process), || found.process_part(process));
+        let function = |number| names.of(Part::Function(number), || found.function_part(number));
+        tree.add(iter::once(process).chain(functions.map(function)), samples);
     }
-    let (found, replaced) = named(profile.finish(&ran));
-    let mut tree = Tree::default();
-    for line in found.folded() {
-        // Names may have spaces.
-        if let Some((chain, samples)) = line.rsplit_once(' ')
-            && let Ok(samples) = samples.parse()
-        {
-            tree.add(chain, samples);
-        }
-    }
-    let (nodes, left_out) = tree.nodes();
+    let (nodes, left_out) = tree.nodes(&names.all, job)?;
     Ok(Answer { samples: tree.samples, hertz: found.samples().hertz, nodes, left_out, replaced })
 }
 
-/// Samples with the names of their functions, and the files that are not those that were recorded.
-fn named(samples: Samples) -> (Shown, Vec<String>) {
+/// Samples with the names of their functions, and the files that are not those that were recorded. When the
+/// job is stopped, no further names are looked for.
+fn named(job: &Job, samples: Samples) -> (Shown, Vec<String>) {
     let (mut symbols, mut replaced) = (Symbols::new(), BTreeSet::new());
     let named = samples.name(&mut |Image { path, build_id }, offset| {
+        if job.is_stopped() {
+            return Frames::default();
+        }
         if symbols.is_replaced(path, build_id) {
             replaced.insert(path.clone());
         }
@@ -133,38 +152,68 @@ fn named(samples: Samples) -> (Shown, Vec<String>) {
     (named, replaced.into_iter().collect())
 }
 
+impl Names {
+    /// The number of what has a name.
+    fn of(&mut self, part: Part, name: impl FnOnce() -> String) -> u32 {
+        if let Some(number) = self.of.get(&part) {
+            return *number;
+        }
+        let number = self.number(name());
+        self.of.insert(part, number);
+        number
+    }
+
+    fn number(&mut self, name: String) -> u32 {
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.all.push(name.clone());
+            self.all.len() as u32 - 1
+        })
+    }
+}
+
 impl Tree {
-    fn add(&mut self, chain: &str, samples: u64) {
+    fn add(&mut self, chain: impl Iterator<Item = u32>, samples: u64) {
         let mut at = self;
         at.samples = at.samples.saturating_add(samples);
-        for name in chain.split(';').take(DEEPEST) {
-            at = at.below.entry(name.to_owned()).or_default();
+        for number in chain.take(DEEPEST) {
+            at = at.below.entry(number).or_default();
             at.samples = at.samples.saturating_add(samples);
         }
         at.own = at.own.saturating_add(samples);
     }
 
     /// The nodes, each before those below it, as far as they have enough samples; and how many have not.
-    fn nodes(&self) -> (Vec<Node>, usize) {
-        let mut all = Vec::new();
-        self.collect(0, &mut all);
-        let left_out = all.len().saturating_sub(MOST);
-        if left_out > 0 {
-            let mut samples: Vec<u64> = all.iter().map(|node| node.samples).collect();
-            samples.sort_unstable_by(|one, other| other.cmp(one));
-            let least = samples[MOST];
-            all.retain(|node| node.samples > least);
-        }
-        let count = all.len();
-        (all, if left_out > 0 { left_out + MOST - count } else { 0 })
+    fn nodes(&self, names: &[String], job: &Job) -> Result<(Vec<Node>, usize), String> {
+        let mut counts = Vec::new();
+        self.counts(&mut counts, job)?;
+        let least = match counts.len() > MOST {
+            true => *counts.select_nth_unstable_by_key(MOST, |count| Reverse(*count)).1,
+            false => 0,
+        };
+        let mut nodes = Vec::new();
+        self.collect(0, least, names, &mut nodes);
+        let left_out = counts.len() - nodes.len();
+        Ok((nodes, left_out))
     }
 
-    fn collect(&self, depth: usize, all: &mut Vec<Node>) {
-        let mut below: Vec<_> = self.below.iter().collect();
-        below.sort_by_key(|(name, tree)| (std::cmp::Reverse(tree.samples), *name));
-        for (name, tree) in below {
-            all.push(Node { depth, name: name.clone(), samples: tree.samples, own: tree.own });
-            tree.collect(depth + 1, all);
+    /// The samples of each node below.
+    fn counts(&self, all: &mut Vec<u64>, job: &Job) -> Result<(), String> {
+        job.go_on()?;
+        for tree in self.below.values() {
+            all.push(tree.samples);
+            tree.counts(all, job)?;
+        }
+        Ok(())
+    }
+
+    /// The nodes below that have more samples than `least`: none below another one has more than that one.
+    fn collect(&self, depth: usize, least: u64, names: &[String], all: &mut Vec<Node>) {
+        let name = |number: u32| &names[number as usize];
+        let mut below: Vec<_> = self.below.iter().filter(|(_, tree)| tree.samples > least).collect();
+        below.sort_by_key(|(number, tree)| (Reverse(tree.samples), name(**number)));
+        for (number, tree) in below {
+            all.push(Node { depth, name: name(*number).clone(), samples: tree.samples, own: tree.own });
+            tree.collect(depth + 1, least, names, all);
         }
     }
 }
@@ -173,14 +222,30 @@ impl Tree {
 mod tests {
     use super::*;
 
+    #[derive(Default)]
+    struct Chains {
+        tree: Tree,
+        names: Names,
+    }
+
+    impl Chains {
+        fn add(&mut self, chain: &str, samples: u64) {
+            self.tree.add(chain.split(';').map(|name| self.names.number(name.to_owned())), samples);
+        }
+
+        fn nodes(&self) -> (Vec<Node>, usize) {
+            self.tree.nodes(&self.names.all, &Job::default()).unwrap()
+        }
+    }
+
     #[test]
     fn what_is_left_out_has_fewest_samples_and_is_counted() {
-        let mut tree = Tree::default();
+        let mut chains = Chains::default();
         for number in 0..2 * MOST as u64 {
-            tree.add(&format!("shop-1;main;work {number}"), 1 + number % 7);
+            chains.add(&format!("shop-1;main;work {number}"), 1 + number % 7);
         }
-        tree.add("shop-1;main", 5);
-        let (nodes, left_out) = tree.nodes();
+        chains.add("shop-1;main", 5);
+        let (nodes, left_out) = chains.nodes();
         assert_eq!(nodes.len() + left_out, 2 * MOST + 2);
         assert!(nodes.len() <= MOST);
         assert_eq!((nodes[0].name.as_str(), nodes[0].depth, nodes[0].own), ("shop-1", 0, 0));
@@ -191,9 +256,30 @@ mod tests {
 
     #[test]
     fn no_chain_is_too_deep() {
-        let mut tree = Tree::default();
-        tree.add(&["f"; 100_000].join(";"), 3);
-        let (nodes, left_out) = tree.nodes();
+        let mut chains = Chains::default();
+        chains.add(&["f"; 100_000].join(";"), 3);
+        let (nodes, left_out) = chains.nodes();
         assert_eq!((nodes.len(), left_out, nodes[DEEPEST - 1].own), (DEEPEST, 0, 3));
+    }
+
+    #[test]
+    fn what_has_the_same_name_is_one_and_has_it_once() {
+        let mut names = Names::default();
+        let parts = [Part::Function(0), Part::Function(7), Part::Function(0), Part::Process(None)];
+        assert_eq!(parts.map(|part| names.of(part, || "f".to_owned())), [0; 4]);
+        assert_eq!(names.of(Part::Function(1), || "g".to_owned()), 1);
+        assert_eq!(names.all, ["f", "g"]);
+        let known = names.of(Part::Function(1), || unreachable!("its name is known"));
+        assert_eq!(known, 1);
+    }
+
+    #[test]
+    fn a_stopped_job_has_no_tree() {
+        let mut chains = Chains::default();
+        chains.add("shop-1;main", 5);
+        let job = Job::default();
+        assert!(chains.tree.nodes(&chains.names.all, &job).is_ok());
+        job.stop();
+        assert!(chains.tree.nodes(&chains.names.all, &job).is_err());
     }
 }

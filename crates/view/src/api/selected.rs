@@ -28,10 +28,10 @@ struct Asked {
 struct Answer {
     #[serde(flatten)]
     state: Neighbour,
-    /// What woke the thread at the end of a block, or at the begin of its wait for a CPU; `null` if no event
+    /// What woke the thread at the end of a block, or at the start of its wait for a CPU; `null` if no event
     /// reports it.
     waker: Option<Woken>,
-    /// The CPU's row that runs the thread at the begin.
+    /// The CPU's row that runs the thread at the start.
     ran_on: Option<u32>,
     /// Of a wait for a lock, the threads and tasks that have it when it begins.
     holders: Option<Vec<u32>>,
@@ -129,7 +129,7 @@ fn holders(index: &Index, id: RowId, span: Span) -> Result<Option<Vec<u32>>, Ref
     Ok(Some(found))
 }
 
-/// The CPU's row that runs a thread at the begin of a state.
+/// The CPU's row that runs a thread at the start of a state.
 fn ran_on(ready: &Ready, id: RowId, span: Span) -> Result<Option<u32>, Refusal> {
     let index = &ready.index;
     let is_running = index.state(span.state).is_some_and(|state| state.class.is_running());

@@ -3,6 +3,7 @@
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use serde::Serialize;
+use std::path::PathBuf;
 use tracewing_index::{Class, LossMark, Tail};
 use tracewing_units::{Cpu, Duration};
 
@@ -28,7 +29,7 @@ enum State<'a> {
 #[derive(Debug, Serialize)]
 struct Facts {
     name: String,
-    /// Its paths, one by one.
+    /// Its absolute paths, one by one: the command that shows a view works in every folder.
     inputs: Vec<String>,
     /// On the recording's clock, as a text: 64 bits.
     begin_ns: String,
@@ -91,9 +92,11 @@ fn loss(mark: &LossMark) -> Loss {
 }
 
 fn name(viewed: &Viewed) -> String {
-    inputs(viewed).join(" ")
+    let inputs = viewed.recording.inputs().iter();
+    inputs.map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
 fn inputs(viewed: &Viewed) -> Vec<String> {
-    viewed.recording.inputs().iter().map(|path| path.display().to_string()).collect()
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    viewed.recording.inputs().iter().map(|path| absolute(path).display().to_string()).collect()
 }

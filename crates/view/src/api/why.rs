@@ -1,7 +1,7 @@
 //! `why` starts to find what a thread or task waited for in a window: its critical path, as `tracewing
 //! critical-path` prints it, and the same summed up by cause.
 
-use super::ask::{Refusal, parsed, ready, refused, row};
+use super::ask::{Refusal, busy, parsed, ready, refused, row};
 use super::jobs::Started;
 use crate::jobs::Job;
 use crate::recording::{Ready, Viewed};
@@ -104,7 +104,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         let path = find(job, &recording, target, range)?;
         serde_json::to_value(rows.answer(&path)).map_err(|error| error.to_string())
     };
-    Ok(Reply::json(&Started { job: viewed.jobs.start(work) }))
+    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
 }
 
 /// The filter that chooses a row's thread or task.
