@@ -99,7 +99,7 @@ impl UserTrace {
     }
 
     /// Writes the recorder's own events of the class with this id, each with its thread and payload: the
-    /// state at the begin of the archive.
+    /// state at the beginning of the archive.
     ///
     /// # Errors
     /// The file cannot be written.

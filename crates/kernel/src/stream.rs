@@ -123,7 +123,7 @@ pub struct StreamSummary {
     pub cpu: Cpu,
     /// Events that its packets contain.
     pub events: u64,
-    /// Those of them that repeat the state at the begin of a trace that continues another one.
+    /// Those of them that repeat the state at the beginning of a trace that continues another one.
     pub dumped: u64,
     /// Number of packets in its file.
     pub packets: u64,

@@ -1,9 +1,9 @@
 //! Code that programs compile at run time: the samples in it, and the names that the programs' perf maps have
 //! for it.
 //!
-//! Maps are read when the recording ends, since some programs write them at their end. The names are stamped
-//! before the first sample of their process in such code, so that readers know them in time; they have a
-//! stream of their own.
+//! Maps are read when the recording or an archive ends, since some programs write them at their end. The
+//! names are stamped before the first sample of their process in such code, so that readers know them in
+//! time; they have a stream of their own.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -154,7 +154,7 @@ impl Jit {
                 Ok(map) => all.push(sampled.named(pid, map)),
                 Err(Unused::Absent) if sampled.hits >= MANY_HITS => nameless.push(pid),
                 Err(Unused::Absent) => {}
-                Err(Unused::Irregular) => notices.push(unused("is no regular file".to_owned())),
+                Err(Unused::Irregular) => notices.push(unused("is not a regular file".to_owned())),
                 Err(Unused::Foreign(user)) => {
                     notices.push(unused(format!("belongs to another user ({user})")))
                 }
@@ -164,13 +164,13 @@ impl Jit {
         all.sort_by_key(|named| named.stamp);
         notices.sort();
         if let Some(one) = nameless.iter().min() {
-            let and = if nameless.len() == 1 {
-                String::new()
-            } else {
-                format!(" and {} others", nameless.len() - 1)
+            let others = match nameless.len() - 1 {
+                0 => String::new(),
+                1 => " and 1 other".to_owned(),
+                more => format!(" and {more} others"),
             };
             notices.push(format!(
-                "profile: the code that process {one}{and} compiled at run time has no names, since there is no \
+                "profile: the code that process {one}{others} compiled at run time has no names, since there is no \
                  /tmp/perf-PID.map (java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, node --perf-basic-prof, python -X perf)"
             ));
         }

@@ -54,4 +54,4 @@ pub use attribute::{Subject, check};
 pub use error::Error;
 pub use followed::Unsampled;
 pub use record::Stacks;
-pub use recorder::{NextTrace, Options, ProfileRecorder, Summary};
+pub use recorder::{NextTrace, Options, ProfileRecorder, Rotated, Summary};

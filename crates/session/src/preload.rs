@@ -90,7 +90,7 @@ impl fmt::Display for NoLibrary {
             Self::Path(path) => write!(
                 f,
                 "the loader cannot load {}: no library to pre-load can have spaces, colons or dollar signs in its path; \
-                 install tracewing elsewhere",
+                 install tracewing elsewhere, or set XDG_CACHE_HOME to a folder without them",
                 path.display()
             ),
             Self::Other(path) => write!(
@@ -109,7 +109,7 @@ impl std::error::Error for NoLibrary {}
 /// program contains, in the user's cache folder.
 ///
 /// # Errors
-/// It is in neither place, or nowhere whence it can be loaded, or is something else.
+/// It is in none of these places, its path cannot be given to the loader, or it is another file.
 pub fn find_library(embedded: Option<&[u8]>) -> Result<PathBuf, NoLibrary> {
     let executable = env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
     let folder = executable.parent().unwrap_or(Path::new("/"));

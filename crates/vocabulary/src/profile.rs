@@ -79,7 +79,8 @@ macro_rules! profile_events {
             /// CPU; one field per counter.
             Counters "counters" {}
 
-            /// A function that the process has compiled at run time; recorded before the first sample in it.
+            /// A function that the process compiled at run time. Its stamp is before the first sample of the
+            /// process in such code.
             JitSymbol<'e> "jit_symbol" {
                 /// First address.
                 begin: u64 [hex],

@@ -70,6 +70,7 @@ const MAKERS: &[&str] = &[
     "crates/cli/src/preloaded.rs",
     "crates/cli/src/tasks.rs",
     "crates/cli/src/tasks/warnings.rs",
+    "crates/profile/src/jit.rs",
     "crates/session/src/join.rs",
     "crates/session/src/not_joined.rs",
     "crates/session/src/preload.rs",
@@ -209,7 +210,7 @@ impl<'s> Scanner<'s> {
             '(' | '[' | '{' => {
                 let is_inside = self.open.last().is_some_and(|is_message| *is_message);
                 let word = self.word.rsplit("::").next().unwrap_or_default();
-                let makes = self.is_maker && ["format!", "writeln!"].contains(&word);
+                let makes = self.is_maker && ["format!", "write!", "writeln!"].contains(&word);
                 let prints = PRINTERS.contains(&word) || makes || self.word.contains(MISSING);
                 self.open.push(first == '(' && prints || is_inside);
                 self.word = if first == '[' { "#[".to_owned() } else { String::new() };
@@ -344,6 +345,13 @@ mod tests {
                 "longer than … bytes",
             ]
         );
+    }
+
+    #[test]
+    fn all_that_a_maker_formats_is_a_message() {
+        let source = "fn a() { write!(f, \"no library {0} here\", x) }";
+        assert_eq!(messages(source, true), ["no library … here"]);
+        assert!(messages(source, false).is_empty());
     }
 
     #[test]

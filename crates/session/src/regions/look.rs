@@ -132,7 +132,7 @@ impl Regions {
         Ok(archive)
     }
 
-    /// Writes the recorder's own events about the state at the begin of an archive: as
+    /// Writes the recorder's own events about the state at the beginning of an archive: as
     /// [`UserTrace::write_state`].
     ///
     /// # Errors
