@@ -7,7 +7,6 @@ use tracewing_consumer::pace::LONGEST_INTERVAL;
 
 use super::{Progress, Recorder};
 use crate::archives::Archives;
-use crate::child::Child;
 use crate::course::Stop;
 use crate::poll::Token;
 use crate::regions::Totals;
