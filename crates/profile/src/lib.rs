@@ -15,7 +15,11 @@
 //! | `clock` | converts the records' times to the recording's clock |
 //! | `kernel_symbols` | names of kernel functions |
 //! | `jit` | samples in code that programs compile at run time |
+//! | `generated` | memory of processes for such code |
 //! | `perf_map` | the names that programs write for such code |
+//! | `map_place` | where a process writes them, and whether they are its own |
+//! | `map_reader` | reads them without the risk that a recording hangs |
+//! | `unnamed` | why such code has no names |
 //! | `unwind` | follows copies of stacks |
 //! | `present` | threads and mappings that existed before the recording |
 //! | `followed` | threads of running processes that are recorded |
@@ -37,8 +41,11 @@ mod counters;
 mod error;
 mod events;
 mod followed;
+mod generated;
 mod jit;
 mod kernel_symbols;
+mod map_place;
+mod map_reader;
 mod perf_map;
 mod present;
 mod processes;
@@ -47,6 +54,7 @@ mod recorder;
 mod ring;
 mod sampled;
 mod stream;
+mod unnamed;
 mod unwind;
 mod writer;
 

@@ -70,7 +70,7 @@ impl Writer {
         if let Some(unwinding) = &mut self.unwinding {
             unwinding.note(record);
         }
-        self.jit.note(record);
+        self.jit.note(stamp, record);
         self.processes.note(record);
         let body = &mut self.body;
         let id = match record {
