@@ -70,7 +70,7 @@ const MAKERS: &[&str] = &[
     "crates/cli/src/preloaded.rs",
     "crates/cli/src/tasks.rs",
     "crates/cli/src/tasks/warnings.rs",
-    "crates/profile/src/jit.rs",
+    "crates/profile/src/unnamed.rs",
     "crates/session/src/join.rs",
     "crates/session/src/not_joined.rs",
     "crates/session/src/preload.rs",
