@@ -87,6 +87,7 @@ fn a_recorder_that_waits_for_the_command_sleeps() {
     let go = folder.path().join("go");
     let command = script(folder.path(), &until(&go));
     let mut rotated = Rotated::start_in(folder, &["--on-archive", &command]);
+    rotated.numbers("emit 100");
     rotated.rotate();
     rotated.orders = None;
     wait_for("the recording does not end", || description(&rotated.trace())["state"] == "complete");
