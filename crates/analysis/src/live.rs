@@ -60,6 +60,11 @@ impl Live {
         self.between.as_ref().map_or(Timestamp::MIN, Between::begin)
     }
 
+    /// Whether a window had an event. Before that, the times of windows are unknown.
+    pub fn has_begun(&self) -> bool {
+        self.between.as_ref().is_some_and(Between::has_begun)
+    }
+
     /// The recording was opened anew. False if all has to be read again from the beginning: it can now show
     /// more than before.
     pub fn reopen(&mut self, recording: &Recording) -> bool {

@@ -39,6 +39,11 @@ impl Between {
         self.begin
     }
 
+    /// Whether a window had an event.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.continues
+    }
+
     /// Feeds `analysis` the messages of `merge`, of which none is later than `end`. `closes` is called before
     /// what lasts at the end is reported. `watch` is called from time to time, and may stop it.
     ///

@@ -71,7 +71,7 @@ impl Source {
             return Ok(None);
         }
         self.lost = self.lost.and(window.ran.lost());
-        Ok(Some(window))
+        Ok(self.live.as_ref().is_some_and(Live::has_begun).then_some(window))
     }
 
     /// What was lost in the time of all windows.
