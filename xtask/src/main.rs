@@ -1,5 +1,5 @@
 //! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `fuzz`, `conformance`,
-//! `capi`, `package`, `bench`, `tidy`, `events` and `book`.
+//! `capi`, `package`, `recipes`, `bench`, `tidy`, `events` and `book`.
 //!
 //! This file parses the command line. Each chore has a file of its own; the packages that a chore needs are
 //! listed in `packages.rs`.
@@ -15,6 +15,7 @@ mod models;
 mod mutants;
 mod package;
 mod packages;
+mod recipes;
 mod soak;
 mod steps;
 mod test;
@@ -47,6 +48,7 @@ use std::process::ExitCode;
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask capi --prefix DIR        libtracewing and tracewing.h for C and C++\n  \
         cargo xtask package --try            a Debian package, installed and used in a bare Debian\n  \
+        cargo xtask recipes axum go          the commands of docs/how-to/recipes.md, as the page has them\n  \
         cargo xtask bench record             the cost of an event, with LTTng-UST and rdtsc\n  \
         cargo xtask bench trigger            the cost of a disabled site, with and without\n  \
         cargo xtask bench read               reading traces, with babeltrace2\n  \
@@ -86,6 +88,8 @@ enum Chore {
     Capi(capi::Options),
     /// Make a Debian package, or check the crates for crates.io
     Package(package::Options),
+    /// Run the commands of docs/how-to/recipes.md on a program for each framework and language
+    Recipes(recipes::Options),
     /// Compare with other tracers on this machine
     #[command(subcommand)]
     Bench(bench::Comparison),
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
         Chore::Conformance(options) => conformance::run(&options),
         Chore::Capi(options) => capi::run(&options),
         Chore::Package(options) => package::run(&options),
+        Chore::Recipes(options) => recipes::run(&options),
         Chore::Bench(comparison) => bench::run(&comparison),
     };
     match outcome {

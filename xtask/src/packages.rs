@@ -49,6 +49,12 @@ const BINUTILS: Package =
 const DEBOOTSTRAP: Package =
     Package { name: "debootstrap", reason: "makes the bare Debian in which the package is tried" };
 
+const PYTHON: Package = Package { name: "python3", reason: "has the USDT probes that a recipe records" };
+const NODE: Package = Package { name: "nodejs", reason: "runs the recipe for Node.js" };
+const GO: Package = Package { name: "golang-go", reason: "builds the recipe for Go" };
+const JAVA: Package =
+    Package { name: "openjdk-17-jdk-headless", reason: "builds and runs the recipe for Java" };
+
 const SPIN: Package = Package { name: "spin", reason: "searches the models of the ring" };
 
 /// What `cargo xtask test` needs.
@@ -83,6 +89,9 @@ pub const FOR_PACKAGE: &[Package] = &[GCC, LIBC_DEV, BINUTILS];
 
 /// What `cargo xtask package --try` needs in addition.
 pub const FOR_TRIAL: &[Package] = &[DEBOOTSTRAP];
+
+/// What `cargo xtask recipes` needs.
+pub const FOR_RECIPES: &[Package] = &[GCC, LIBC_DEV, PYTHON, NODE, GO, JAVA];
 
 /// What `cargo xtask models` needs.
 pub const FOR_MODELS: &[Package] = &[GCC, LIBC_DEV, SPIN];
