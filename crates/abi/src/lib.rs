@@ -50,6 +50,20 @@ pub const LEFT_OUT: u8 = b'f';
 /// Number of seccomp filters of the recorder itself, which programs inherit; not set if it has none.
 pub const FILTERS_VARIABLE: &str = "TRACEWING_FILTERS";
 
+/// In the folder of a user's running programs: lists the sockets of recorders that want all programs of the
+/// user, in the form of [`SOCKET_VARIABLE`]. In [`ROOT_FOLDER`]: of recorders that want those of all users.
+/// A program ignores it unless it is a regular file of its own user or root that others cannot write to.
+pub const JOIN_FILE: &str = "tracewing/join";
+/// Where root's programs have what they need while they run.
+pub const ROOT_FOLDER: &str = "/run";
+/// Has a folder for each user that is logged in, named by the user's number.
+pub const USER_FOLDERS: &str = "/run/user";
+/// The environment variable that names the user's folder if it is another one. Ignored in programs that run
+/// with raised privileges.
+pub const USER_FOLDER_VARIABLE: &str = "XDG_RUNTIME_DIR";
+/// Largest [`JOIN_FILE`] that is read, bytes.
+pub const LARGEST_JOIN_FILE: usize = 1024;
+
 /// Name of the socket for questions ([`message::snapshot`]) and changes ([`message::control`]), in the folder
 /// of the one by which programs join. Only the recorder's user and root can connect to it.
 pub const CONTROL_SOCKET: &str = "control";

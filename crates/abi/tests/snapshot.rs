@@ -2,7 +2,9 @@
 //! cut or garbled gives an error, never a panic.
 
 use proptest::prelude::*;
-use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, LONGEST_TEXT, Question, Status, Taken};
+use tracewing_abi::message::snapshot::{
+    Asker, Figures, LARGEST_ANSWER, LONGEST_TEXT, Question, Status, Taken,
+};
 use tracewing_abi::message::{Hello, Joining, MAX_MESSAGE};
 
 const _: () = assert!(LARGEST_ANSWER <= MAX_MESSAGE);
@@ -39,19 +41,35 @@ fn long_texts_are_cut_between_characters() {
         command_pid: 2,
         processes: [3; Status::PROCESSES],
         is_flight_recorder: true,
+        figures: Figures::default(),
+        name: &long,
         command: &long,
         output: &long,
     };
-    assert_eq!(status.encode(&mut buffer), Ok(17 + 4 * Status::PROCESSES + 2 * LONGEST_TEXT));
+    assert_eq!(status.encode(&mut buffer), Ok(62 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
 }
 
 proptest! {
     #[test]
-    fn answers_come_back(pid: u32, command_pid: u32, flight: bool, command: String, text: String) {
+    fn answers_come_back(pid: u32, command_pid: u32, flight: bool, command: String, text: String, n: u64) {
         let mut buffer = [0; LARGEST_ANSWER];
         let (command, output) = (command.as_str(), text.as_str());
         let processes = [pid; Status::PROCESSES];
-        let status = Status { pid, command_pid, processes, is_flight_recorder: flight, command, output };
+        let figures = Figures {
+            elapsed: n,
+            events: !n,
+            lost: n / 3,
+            is_lost_unknown: flight,
+            bytes: n / 7,
+            snapshots: pid,
+            programs: command_pid,
+            fullest: n as u8,
+            is_paused: !flight,
+        };
+        let name = &text[..text.floor_char_boundary(9)];
+        let is_flight_recorder = flight;
+        let status =
+            Status { pid, command_pid, processes, is_flight_recorder, figures, name, command, output };
         let len = status.encode(&mut buffer).unwrap();
         prop_assert_eq!(Status::decode(&buffer[..len]), Ok(status));
         for taken in

@@ -46,6 +46,7 @@ mod rotate;
 mod sched;
 mod screen;
 mod selection;
+mod session;
 mod sites;
 mod snapshot;
 mod stats;
@@ -122,6 +123,12 @@ enum Command {
     Snapshot(snapshot::Args),
     /// Make a running recording complete its present archive and begin the next one
     Rotate(rotate::Args),
+    /// Describe, start, stop and list recordings in the background
+    Session(session::Args),
+    /// Change what a session records
+    Channel(session::ChannelArgs),
+    /// Have a session do something when an event comes: take a snapshot, rotate, run a program
+    Trigger(session::TriggerArgs),
     /// Show what the threads, tasks, locks and system calls of a running recording did in the last second
     Top(top::Args),
     /// Read the last events of a program from its buffers, in a core dump, a process or files
@@ -190,6 +197,7 @@ fn views() -> Vec<table::reference::View> {
         locks::views(),
         profile::views(),
         sched::views(),
+        session::status::views(),
         stats::views(),
     ];
     let views = [one].into_iter().chain(tables).chain([tasks::views(), threads::views()]);
@@ -232,6 +240,9 @@ fn main() -> ExitCode {
         Command::Rules(args) => control::rules(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Rotate(args) => rotate::run(&args),
+        Command::Session(args) => session::run(args),
+        Command::Channel(args) => session::channel(args),
+        Command::Trigger(args) => session::trigger(args),
         Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Sites(args) => sites::run(&args),

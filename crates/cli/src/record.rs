@@ -16,7 +16,7 @@ mod screen;
 mod values;
 
 pub use args::Args;
-pub use values::parse_seconds;
+pub use values::{check_name, parse_seconds};
 
 use crate::format::TextFormat;
 use crate::output::print_error;
@@ -24,6 +24,7 @@ use crate::record_summary;
 use crate::screen::{Form, stderr};
 use crate::selection::Requested;
 use anyhow::{Context, Result};
+pub use options::default_name;
 use options::options;
 use screen::Screen;
 use std::io::Write;
@@ -31,6 +32,10 @@ use std::process::ExitCode;
 use tracewing_session::record;
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.background {
+        // Fails for the leader of a process group, which no shell has started then.
+        let _ = rustix::process::setsid();
+    }
     let options = options(args)?;
     let format = args.format.format;
     let mut screen = Screen::new(args.quiet, !args.quiet && format == TextFormat::Text);

@@ -60,6 +60,7 @@ fn run(command: &str, folder: &Path, programs: &Path) -> (Vec<String>, bool) {
         .args(["-o", "pipefail", "-c", &format!("exec 2>&1; {command}")])
         .current_dir(folder)
         .envs([("PATH", path.as_str()), ("COLUMNS", "118"), ("TZ", "UTC"), ("LC_ALL", "C.UTF-8")])
+        .env("XDG_STATE_HOME", folder.join(".state"))
         .env_remove("CI")
         .output()
         .unwrap();
@@ -180,18 +181,25 @@ fn subcommands_and_options_of_pages_exist() {
     let (mut known, mut wrong) = (BTreeMap::new(), Vec::new());
     for (path, text) in &pages() {
         for (line, words) in command_lines(text) {
-            let depth = if words.first().is_some_and(|word| word == "sched") { 2 } else { 1 };
+            let first = words.first().map(String::as_str).unwrap_or_default();
+            let depth = if ["sched", "session", "channel", "trigger"].contains(&first) { 2 } else { 1 };
             let command = words.get(..depth).filter(|words| words[0].starts_with(char::is_lowercase));
             let Some(command) = command else { continue };
-            let Some(help) = known.entry(command.to_vec()).or_insert_with(|| help(command)) else {
+            let Some(of_it) = known.entry(command.to_vec()).or_insert_with(|| help(command)) else {
                 wrong.push(format!("{path}:{line}: no command {command:?}"));
                 continue;
             };
+            // These take options of `record`.
+            let of_record =
+                ["create", "add"].contains(&command.last().map(String::as_str).unwrap_or_default());
+            let more = ["record".to_owned(), first.to_owned()]
+                .map(|command| of_record.then(|| help(&[command])).flatten().unwrap_or_default());
+            let options_of_it = format!("{of_it}{}", more.concat());
             let options = words.iter().filter(|word| word.starts_with("--"));
             let options = options.map(|word| word.split(['=', ';', ',']).next().unwrap_or_default());
             wrong.extend(
                 options
-                    .filter(|option| !help.contains(option))
+                    .filter(|option| !options_of_it.contains(option))
                     .map(|option| format!("{path}:{line}: no {option}")),
             );
         }

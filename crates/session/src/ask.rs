@@ -1,6 +1,8 @@
 //! A running recording, as other processes see it, and why it refused a request.
 
 use std::path::PathBuf;
+
+use tracewing_abi::message::snapshot::Figures;
 use tracewing_units::Pid;
 
 /// A running recording, as its recorder describes it.
@@ -18,6 +20,10 @@ pub struct Running {
     pub processes: Vec<Pid>,
     /// Whether it is a flight recorder.
     pub is_flight_recorder: bool,
+    /// How far the recording is.
+    pub figures: Figures,
+    /// What the user has called it; empty if nothing.
+    pub name: String,
     /// The recorded command, its words separated by spaces.
     pub command: String,
     /// The folder that it writes to.
@@ -62,6 +68,11 @@ pub enum AskError {
     /// The recorder (by its process id) does not make the change; why, in its words.
     #[error("the recorder (process {0}) refuses: {1}")]
     Refused(Pid, String),
+    /// It was asked to end, and is still writing.
+    #[error(
+        "the recorder (process {0}) has been asked to end and still writes; its trace is complete once it has ended"
+    )]
+    NoEnd(Pid),
     /// The change does not fit a message.
     #[error("too many or too long patterns")]
     TooLarge,
@@ -118,6 +129,7 @@ fn lines(running: &[Running]) -> String {
 impl std::fmt::Display for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.is_flight_recorder { "flight recorder" } else { "recorder" };
-        write!(f, "{} ({kind} of {}, into {})", self.pid, self.command, self.output.display())
+        let name = if self.name.is_empty() { String::new() } else { format!("{}, ", self.name) };
+        write!(f, "{} ({name}{kind} of {}, into {})", self.pid, self.command, self.output.display())
     }
 }

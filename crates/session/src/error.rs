@@ -37,6 +37,23 @@ pub enum Error {
         /// The error that the system returned.
         source: io::Error,
     },
+    /// The file by which programs that start later find the recorder.
+    #[error("cannot let programs that start later join: {}: {source}", path.display())]
+    Listing {
+        /// The file.
+        path: PathBuf,
+        /// The error that the system returned.
+        source: io::Error,
+    },
+    /// The user has no folder in which programs look for recorders.
+    #[error(
+        "programs that start later cannot join: this user has no folder under /run/user, which a login session or \
+         `loginctl enable-linger` makes"
+    )]
+    NoUserFolder,
+    /// Other recorders have the places.
+    #[error("{0} recordings of all programs are running already, and programs join no more at once")]
+    TooManyListed(usize),
     /// No process that runs already can be recorded.
     #[error(transparent)]
     Attach(#[from] Refusal),

@@ -12,8 +12,10 @@
 //! | [`outcome`] | the result of a recording: totals, losses, notes |
 //! | `socket` | the private socket that programs find through their environment |
 //! | `entrance` | where connections arrive |
+//! | `listing` | the file by which all programs that start find it |
 //! | `archives` | the archives of a rotated recording |
 //! | `on_archive` | the command that is run for each archive |
+//! | `trigger` | what is done when an event comes |
 //! | `flight` | the snapshots of a flight recorder, and how many may be requested |
 //! | `processes` | processes that ran already and are recorded |
 //! | `ask` | a running recording, as other processes see it |
@@ -77,6 +79,7 @@ mod join;
 mod kernel;
 mod left_out;
 mod limits;
+mod listing;
 mod maker;
 mod not_joined;
 mod obstacle;
@@ -103,6 +106,7 @@ mod socket;
 mod system;
 mod threads;
 mod timers;
+mod trigger;
 
 #[doc(hidden)]
 pub use attached::calls_of_programs;

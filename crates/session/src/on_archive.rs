@@ -38,7 +38,7 @@ impl OnArchive {
         let name = command.clone();
         let work = move || {
             for path in next {
-                if done.send(run(&name, &path)).is_err() {
+                if done.send(run(&name, Some(&path))).is_err() {
                     break;
                 }
             }
@@ -99,10 +99,10 @@ impl OnArchive {
 
 /// Runs the command to its end, and gives why it has failed. What it prints goes where the recorder's
 /// messages go. It has a process group of its own, so that Ctrl-C ends the recording and not what it does.
-fn run(command: &OsStr, path: &Path) -> Option<String> {
+pub(crate) fn run(command: &OsStr, path: Option<&Path>) -> Option<String> {
     let output = io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let status =
-        Command::new(command).arg(path).stdin(Stdio::null()).stdout(output).process_group(0).status();
+        Command::new(command).args(path).stdin(Stdio::null()).stdout(output).process_group(0).status();
     match status {
         Err(error) => Some(error.to_string()),
         Ok(status) if status.success() => None,

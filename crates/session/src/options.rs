@@ -64,6 +64,48 @@ pub struct Rotate {
     pub command: Option<OsString>,
 }
 
+/// What is done when events of a recording come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    /// Names of the recordings that it is done to.
+    pub targets: Vec<String>,
+    /// One after the other.
+    pub actions: Vec<Action>,
+    /// Least time from one time to the next. Events that come meanwhile are recorded, and nothing is done.
+    pub pause: Duration,
+}
+
+/// One thing that a trigger does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Takes snapshots of flight recorders.
+    Snapshot,
+    /// Completes archives.
+    Rotate,
+    /// Pauses the events of programs.
+    Pause,
+    /// Records them again.
+    Resume,
+    /// Nothing: the event is recorded.
+    Notify,
+    /// Runs a program without a shell, with the folder of the snapshot or archive as its argument if an
+    /// action before this one has made one.
+    Run(OsString),
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Snapshot => f.write_str("snapshot"),
+            Self::Rotate => f.write_str("rotate"),
+            Self::Pause => f.write_str("pause"),
+            Self::Resume => f.write_str("resume"),
+            Self::Notify => f.write_str("notify"),
+            Self::Run(command) => write!(f, "run {}", command.display()),
+        }
+    }
+}
+
 /// A recording to be made.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -78,6 +120,14 @@ pub struct Options {
     /// Records the programs of this recording, too: those that it has, and those that join it later. Without
     /// a command also what the kernel records of all its processes.
     pub with: Option<Running>,
+    /// Records all programs that are instrumented, of this user, or if this is root of all users, in place of
+    /// a command: those that run, and those that start later. Lasts until `duration` is over, or a signal
+    /// comes.
+    pub all_programs: bool,
+    /// What other commands can call the recording by.
+    pub name: Option<String>,
+    /// Done when events come. Then none of the tracer's own events are recorded, only those of the rules.
+    pub trigger: Option<Trigger>,
     /// The recording ends after this time, whatever the command does.
     pub duration: Option<Duration>,
     /// Event rules for user events; none means every event.
@@ -128,6 +178,9 @@ impl Options {
             system_wide: false,
             attach: None,
             with: None,
+            all_programs: false,
+            name: None,
+            trigger: None,
             duration: None,
             geometry: default_geometry(),
             flush: FLUSH,

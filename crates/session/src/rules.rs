@@ -25,18 +25,23 @@ pub(crate) struct RecordingRules {
     rules: Rules,
     /// Those that it began with.
     first: Rules,
+    /// Whether the tracer's own events are recorded.
+    with_own: bool,
 }
 
 impl RecordingRules {
     /// The rules that a recording begins with; without any, every event is enabled.
-    pub(crate) fn new(rules: &Rules) -> Self {
+    pub(crate) fn new(rules: &Rules, with_own: bool) -> Self {
         // Later rules are added after these, so "every event" has to be a rule as well.
         let rules = if rules.is_empty() { [Rule::default()].into_iter().collect() } else { rules.clone() };
-        Self { first: rules.clone(), rules }
+        Self { first: rules.clone(), rules, with_own }
     }
 
     /// Whether and how a class is enabled in a process. It is disabled if a condition does not fit the class.
     pub(crate) fn decide(&self, class: &ClassView<'_>, process: &Process<'_>) -> Decision {
+        if !self.with_own && is_own(class) {
+            return Decision::Off;
+        }
         self.rules.decide(class, process).unwrap_or(Decision::Off)
     }
 

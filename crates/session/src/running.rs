@@ -12,13 +12,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
-use rustix::process::getuid;
+use rustix::process::{Pid as KernelPid, PidfdFlags, Signal, getuid, pidfd_open, pidfd_send_signal};
 use tracewing_abi::CONTROL_SOCKET;
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, Control, decode_answer};
@@ -77,8 +78,8 @@ impl Recordings {
         this
     }
 
-    /// The one recording that is meant: by its process id, its command's, or that of a process that it
-    /// records, or by the command's name; without a word the only one of the kind.
+    /// The one recording that is meant: by its name, by its process id, its command's, or that of a process
+    /// that it records, or by the command's name; without a word the only one of the kind.
     ///
     /// # Errors
     /// None or several could be meant, or one that does not answer, or the one that is meant is not of the
@@ -88,8 +89,12 @@ impl Recordings {
         let mut meant = running.clone();
         if let Some(name) = name {
             // A recorder can be the command of another one, and its programs can be the other one's, too.
-            let ways: [fn(&Running, &str) -> bool; 3] =
-                [|one, name| one.pid.to_string() == name, Running::is_called, Running::has_process];
+            let ways: [fn(&Running, &str) -> bool; 4] = [
+                |one, name| one.pid.to_string() == name,
+                Running::is_named,
+                Running::is_called,
+                Running::has_process,
+            ];
             let found = ways.iter().map(|way| running.iter().filter(|one| way(one, name)).cloned().collect());
             meant = found.into_iter().find(|found: &Vec<Running>| !found.is_empty()).unwrap_or_default();
         }
@@ -144,6 +149,21 @@ impl Running {
         }
     }
 
+    /// Ends the recording as a signal does, and gives what can be waited for.
+    ///
+    /// # Errors
+    /// The recorder is gone, or does not answer.
+    pub fn end(&self) -> Result<Ending, AskError> {
+        let gone = || AskError::NoAnswer(self.pid);
+        let pid = KernelPid::from_raw(self.pid.0).ok_or_else(gone)?;
+        let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
+        // Afterwards, so that the process that answers is the one that was opened.
+        let mut buffer = vec![0; LARGEST_ANSWER];
+        self.ask(&Question::Status.encode(), PATIENCE, &mut buffer).ok_or_else(gone)?;
+        pidfd_send_signal(&process, Signal::TERM).map_err(|_| gone())?;
+        Ok(Ending(process))
+    }
+
     /// Changes the recording, and waits until its programs have confirmed that, for some seconds at most.
     ///
     /// # Errors
@@ -193,6 +213,8 @@ impl Running {
             command_pid: Pid::from_unsigned(status.command_pid),
             processes: status.processes.into_iter().filter(|pid| *pid != 0).map(Pid::from_unsigned).collect(),
             is_flight_recorder: status.is_flight_recorder,
+            figures: status.figures,
+            name: status.name.to_owned(),
             command: status.command.to_owned(),
             output: status.output.into(),
             folder,
@@ -207,6 +229,12 @@ impl Running {
         asked(&connection, question, buffer)
     }
 
+    /// Whether a word is the recording's name, or that of the session that it is a channel of.
+    pub fn is_named(&self, word: &str) -> bool {
+        !word.is_empty()
+            && (self.name == word || self.name.split_once('/').is_some_and(|(session, _)| session == word))
+    }
+
     fn is_called(&self, word: &str) -> bool {
         let program = Path::new(self.command.split(' ').next().unwrap_or_default());
         self.command_pid.to_string() == word
@@ -216,6 +244,28 @@ impl Running {
 
     fn has_process(&self, word: &str) -> bool {
         self.processes.iter().any(|pid| pid.to_string() == word)
+    }
+}
+
+/// A recorder that is ending.
+#[derive(Debug)]
+pub struct Ending(OwnedFd);
+
+impl Ending {
+    /// Waits until it has written the rest.
+    ///
+    /// # Errors
+    /// It takes too long.
+    pub fn wait(&self, of: &Running) -> Result<(), AskError> {
+        let until = Instant::now() + SNAPSHOT_PATIENCE;
+        while is_alive(&self.0) {
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(left) = Timespec::try_from(left).ok().filter(|_| !left.is_zero()) else {
+                return Err(AskError::NoEnd(of.pid));
+            };
+            let _ = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&left));
+        }
+        Ok(())
     }
 }
 
@@ -271,6 +321,7 @@ fn recorders_in(parent: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracewing_abi::message::snapshot::Figures;
 
     fn running(pid: i32, is_flight_recorder: bool, command: &str) -> Running {
         Running {
@@ -280,6 +331,8 @@ mod tests {
             command_pid: Pid(pid + 1),
             processes: vec![Pid(pid + 2)],
             is_flight_recorder,
+            figures: Figures::default(),
+            name: String::new(),
             command: command.to_owned(),
             output: "/t".into(),
         }

@@ -43,7 +43,7 @@ pub(crate) const BACKLOG: i32 = 4096;
 /// Maximum number of askers that wait for the recorder.
 const CONTROL_BACKLOG: i32 = 64;
 /// Recorders that a program joins (`tracewing_ring::thread::RECORDINGS`).
-const MOST_RECORDERS: usize = 8;
+pub(crate) const MOST_RECORDERS: usize = 8;
 /// Longest path that fits a socket address (`struct sockaddr_un`).
 const LONGEST_PATH: usize = 107;
 /// Digits of a random name.
@@ -177,7 +177,7 @@ pub(crate) fn parent_folder() -> PathBuf {
 }
 
 /// Whether a path is a folder of ours that others cannot write to.
-fn is_private(path: &Path) -> bool {
+pub(crate) fn is_private(path: &Path) -> bool {
     fs::metadata(path)
         .is_ok_and(|data| data.is_dir() && data.uid() == getuid().as_raw() && data.mode() & 0o022 == 0)
 }

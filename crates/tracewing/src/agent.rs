@@ -48,6 +48,7 @@ mod first;
 mod fork;
 mod identity;
 mod join;
+mod listed;
 mod made;
 pub(crate) mod names;
 mod neighbours;

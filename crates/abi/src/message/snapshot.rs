@@ -23,7 +23,8 @@ const TAKEN: u32 = u32::from_le_bytes(*b"twTk");
 /// Longest text in an answer, bytes; longer ones are cut.
 pub const LONGEST_TEXT: usize = 4096;
 /// Largest answer, bytes.
-pub const LARGEST_ANSWER: usize = 16 + size_of::<[u32; Status::PROCESSES]>() + 2 * (2 + LONGEST_TEXT);
+pub const LARGEST_ANSWER: usize =
+    16 + Figures::SIZE + size_of::<[u32; Status::PROCESSES]>() + 3 * (2 + LONGEST_TEXT);
 
 /// A question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,10 +103,66 @@ pub struct Status<'a> {
     pub processes: [u32; Status::PROCESSES],
     /// Whether it is a flight recorder, so that snapshots can be had.
     pub is_flight_recorder: bool,
+    /// How far the recording is.
+    pub figures: Figures,
+    /// What the user has called the recording; empty if nothing.
+    pub name: &'a str,
     /// The recorded command, its words separated by spaces.
     pub command: &'a str,
     /// The folder that it writes to.
     pub output: &'a str,
+}
+
+/// How far a recording is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// Time since it began, nanoseconds.
+    pub elapsed: u64,
+    /// Events written so far; in a flight recorder those that were seen.
+    pub events: u64,
+    /// Events known to be lost so far.
+    pub lost: u64,
+    /// Whether more were lost.
+    pub is_lost_unknown: bool,
+    /// Bytes written so far.
+    pub bytes: u64,
+    /// Snapshots so far.
+    pub snapshots: u32,
+    /// Programs that take part at present.
+    pub programs: u32,
+    /// How full the fullest buffer was at the last look at it, in hundredths.
+    pub fullest: u8,
+    /// Whether events of programs are not recorded at present.
+    pub is_paused: bool,
+}
+
+impl Figures {
+    const SIZE: usize = 4 * 8 + 2 * 4 + 3;
+
+    fn encode(&self, out: &mut Output<'_>) -> Result<(), WireError> {
+        [self.elapsed, self.events, self.lost, self.bytes]
+            .into_iter()
+            .try_for_each(|value| out.u64(value))?;
+        out.u32(self.snapshots)?;
+        out.u32(self.programs)?;
+        [self.fullest, self.is_lost_unknown.into(), self.is_paused.into()]
+            .into_iter()
+            .try_for_each(|value| out.u8(value))
+    }
+
+    fn decode(input: &mut Input<'_>) -> Result<Self, WireError> {
+        Ok(Self {
+            elapsed: input.u64()?,
+            events: input.u64()?,
+            lost: input.u64()?,
+            bytes: input.u64()?,
+            snapshots: input.u32()?,
+            programs: input.u32()?,
+            fullest: input.u8()?,
+            is_lost_unknown: input.u8()? != 0,
+            is_paused: input.u8()? != 0,
+        })
+    }
 }
 
 impl<'a> Status<'a> {
@@ -123,6 +180,8 @@ impl<'a> Status<'a> {
         out.u32(self.command_pid)?;
         self.processes.into_iter().try_for_each(|pid| out.u32(pid))?;
         out.u8(self.is_flight_recorder.into())?;
+        self.figures.encode(&mut out)?;
+        out.str(cut(self.name))?;
         out.str(cut(self.command))?;
         out.str(cut(self.output))?;
         Ok(out.len)
@@ -145,6 +204,8 @@ impl<'a> Status<'a> {
             command_pid,
             processes,
             is_flight_recorder: input.u8()? != 0,
+            figures: Figures::decode(&mut input)?,
+            name: input.str()?,
             command: input.str()?,
             output: input.str()?,
         })

@@ -2,8 +2,8 @@
 
 use super::help;
 use super::values::{
-    Size, parse_archive_size, parse_hertz, parse_period, parse_pid, parse_seconds, parse_size, parse_stacks,
-    parse_total_size,
+    Size, parse_archive_size, parse_hertz, parse_name, parse_period, parse_pid, parse_seconds, parse_size,
+    parse_stacks, parse_total_size,
 };
 use crate::format::TextFormatOption;
 use crate::selection::{self, Condition, Selection};
@@ -70,6 +70,22 @@ pub struct Args {
     /// kernel events then need --system-wide
     #[arg(long, value_name = "PID|NAME")]
     pub with: Option<String>,
+
+    /// Record all instrumented programs of this user (as root: of all users) instead of CMD: those that run,
+    /// and those that start later, until --for or Ctrl-C. Kernel events then need --system-wide
+    #[arg(long, conflicts_with_all = ["running", "with", "command", "locks", "functions"])]
+    pub all: bool,
+
+    /// Call the recording NAME: `tracewing snapshot NAME`, for example, finds it by that
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub session: Option<String>,
+
+    /// Not with the terminal: what a session's recorder is
+    #[arg(long, hide = true, requires = "session")]
+    pub background: bool,
+
+    #[command(flatten)]
+    pub trigger: TriggerArgs,
 
     /// With --with: use a recording of this user instead of your own; needs root
     #[arg(long, value_name = "NAME|UID", requires = "with")]
@@ -220,6 +236,27 @@ pub struct RotateArgs {
     pub total_size: Option<u64>,
 }
 
+/// What `tracewing trigger add` gives the recorder that waits for events.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct TriggerArgs {
+    /// What is done when an event comes
+    #[arg(long = "do", value_enum, value_name = "WHAT", hide = true)]
+    pub actions: Vec<Done>,
+
+    /// Run the program CMD when an event comes
+    #[arg(long = "exec", value_name = "CMD", hide = true)]
+    pub exec: Option<OsString>,
+
+    /// Do it once in SECONDS at most
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "10", hide = true)]
+    pub at_most_every: Duration,
+
+    /// The channels to which it is done
+    #[arg(long = "on", value_name = "NAME", value_parser = parse_name, hide = true)]
+    pub targets: Vec<String>,
+}
+
 /// What a pre-loaded library records.
 #[derive(Debug, clap::Args)]
 pub struct PreloadArgs {
@@ -270,6 +307,20 @@ pub enum SnapshotOn {
     Exit,
     /// A panic in a program that has called tracewing::snapshot_on_panic()
     Panic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Done {
+    /// Take a snapshot of the session's flight recorders
+    Snapshot,
+    /// Complete the present archives, and begin the next ones
+    Rotate,
+    /// Stop recording events of programs
+    Pause,
+    /// Record them again
+    Resume,
+    /// Nothing else: the trigger's own recording has the event
+    Notify,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

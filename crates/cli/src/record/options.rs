@@ -1,13 +1,14 @@
 //! The recording that the arguments of `tracewing record` mean.
 
-use super::args::{Args, AttachArgs, Buffers, Chains, Clock, OnFull, PreloadArgs, RotateArgs, SnapshotOn};
+use super::args::{
+    Args, AttachArgs, Buffers, Chains, Clock, Done, OnFull, PreloadArgs, RotateArgs, SnapshotOn, TriggerArgs,
+};
 use super::values::PARTS;
 use crate::output::print_warning;
 use crate::owner;
 use crate::preloaded;
 use crate::selection::Requested;
 use anyhow::{Result, anyhow, bail};
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
@@ -16,7 +17,7 @@ use tracewing_kernel::Probe;
 use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::Options;
-use tracewing_session::options::{Attach, Rotate, Sharing};
+use tracewing_session::options::{Action, Attach, Rotate, Sharing, Trigger};
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
 use tracewing_trace::Zone;
@@ -55,11 +56,14 @@ pub fn options(args: &Args) -> Result<Options> {
     // The command's part alone would be half of what is recorded.
     let is_half = with.is_some() && !with_alone;
     check_kernel(args, is_half, !probes.is_empty())?;
-    let no_kernel = args.kernel.no_kernel || (is_half && !args.kernel.system_wide);
+    let no_kernel = args.kernel.no_kernel || ((is_half || args.all) && !args.kernel.system_wide);
     Ok(Options {
         with: with.transpose()?,
+        all_programs: args.all,
+        name: args.session.clone(),
+        trigger: trigger(&args.trigger),
         duration: args.duration,
-        output: args.output.clone().unwrap_or_else(default_folder),
+        output: args.output.clone().unwrap_or_else(|| format!("tracewing-{}", default_name()).into()),
         command: args.command.clone(),
         attach,
         rules,
@@ -76,14 +80,7 @@ pub fn options(args: &Args) -> Result<Options> {
         stacks: args.call_graph.unwrap_or_default(),
         rotate: rotate(&args.rotate)?,
         buffers_in: args.buffer.buffers_in.clone(),
-        flight_recorder: args.buffer.flight_recorder.then(|| {
-            let on = |what| args.buffer.snapshot_on.is_empty() || args.buffer.snapshot_on.contains(&what);
-            tracewing_session::options::SnapshotOn {
-                signal: on(SnapshotOn::Signal),
-                exit: on(SnapshotOn::Exit),
-                panic: on(SnapshotOn::Panic),
-            }
-        }),
+        flight_recorder: args.buffer.flight_recorder.then(|| snapshot_on(&args.buffer.snapshot_on)),
         flush: Duration::from_millis(args.buffer.flush.into()),
         sharing: match args.buffer.buffers {
             Buffers::Program => Sharing::Program,
@@ -96,6 +93,16 @@ pub fn options(args: &Args) -> Result<Options> {
             Clock::Mono => ClockChoice::Monotonic,
         },
     })
+}
+
+/// On what a flight recorder takes snapshots: on everything if nothing is chosen.
+fn snapshot_on(chosen: &[SnapshotOn]) -> tracewing_session::options::SnapshotOn {
+    let on = |what| chosen.is_empty() || chosen.contains(&what);
+    tracewing_session::options::SnapshotOn {
+        signal: on(SnapshotOn::Signal),
+        exit: on(SnapshotOn::Exit),
+        panic: on(SnapshotOn::Panic),
+    }
 }
 
 /// The processes that run already, where such are to be recorded.
@@ -139,6 +146,21 @@ fn rotate(args: &RotateArgs) -> Result<Rotate> {
     })
 }
 
+/// What is done when events come, if anything.
+fn trigger(args: &TriggerArgs) -> Option<Trigger> {
+    let action = |done: &Done| match done {
+        Done::Snapshot => Action::Snapshot,
+        Done::Rotate => Action::Rotate,
+        Done::Pause => Action::Pause,
+        Done::Resume => Action::Resume,
+        Done::Notify => Action::Notify,
+    };
+    let actions: Vec<Action> =
+        args.actions.iter().map(action).chain(args.exec.clone().map(Action::Run)).collect();
+    let (targets, pause) = (args.targets.clone(), args.at_most_every);
+    (!actions.is_empty()).then_some(Trigger { targets, actions, pause })
+}
+
 /// The event rules, and the mask of major classes.
 fn rules(args: &Args) -> (Rules, Majors) {
     let (locks, functions) = (args.preload.locks, &args.preload.functions);
@@ -179,10 +201,11 @@ fn preload(args: &PreloadArgs) -> Result<Option<Preload>> {
 
 /// Refuses a recording of nothing.
 fn check_subject(args: &Args, has_running: bool) -> Result<()> {
-    if args.command.is_empty() && !has_running && args.with.is_none() && !args.kernel.system_wide {
+    if args.command.is_empty() && !has_running && args.with.is_none() && !args.all && !args.kernel.system_wide
+    {
         bail!(
             "nothing to record: give a command (`tracewing record -- CMD`), running processes (--pid, --name, --cgroup, or \
-             --with for those of another recording), or the whole machine (--system-wide)"
+             --with for those of another recording), all programs (--all), or the whole machine (--system-wide)"
         );
     }
     Ok(())
@@ -195,6 +218,9 @@ fn check_kernel(args: &Args, is_half: bool, has_probes: bool) -> Result<()> {
     if is_half && !kernel.system_wide && has_events {
         bail!("--with and a command record kernel events only of the whole machine: add --system-wide");
     }
+    if args.all && !kernel.system_wide && (has_events || args.profile.is_some()) {
+        bail!("--all records kernel events and samples only of the whole machine: add --system-wide");
+    }
     if is_half && args.profile.is_some() {
         bail!("--profile takes samples of a command, or of the processes of --with: leave one of them out");
     }
@@ -204,17 +230,11 @@ fn check_kernel(args: &Args, is_half: bool, has_probes: bool) -> Result<()> {
     Ok(())
 }
 
-/// `tracewing-YYYYmmdd-HHMMSS`, local time.
-fn default_folder() -> PathBuf {
+/// `YYYYmmdd-HHMMSS`, local time.
+pub fn default_name() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
-    let name = Zone::Local.civil(seconds).map_or_else(
-        || format!("tracewing-{seconds}"),
-        |t| {
-            format!(
-                "tracewing-{:04}{:02}{:02}-{:02}{:02}{:02}",
-                t.year, t.month, t.day, t.hour, t.minute, t.second
-            )
-        },
-    );
-    name.into()
+    Zone::Local.civil(seconds).map_or_else(
+        || seconds.to_string(),
+        |t| format!("{:04}{:02}{:02}-{:02}{:02}{:02}", t.year, t.month, t.day, t.hour, t.minute, t.second),
+    )
 }

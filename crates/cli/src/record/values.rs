@@ -29,6 +29,34 @@ pub fn parse_size(text: &str) -> Result<Size, String> {
     size.map(Size).ok_or_else(|| "expected a number of bytes, optionally followed by K, M or G".to_owned())
 }
 
+/// Longest name of a session or a channel.
+const LONGEST_NAME: usize = 64;
+
+/// A session's name, or SESSION/CHANNEL.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((session, channel)) => check_name(session).and_then(|()| check_name(channel))?,
+        None => check_name(text)?,
+    }
+    Ok(text.to_owned())
+}
+
+/// Whether a word can be a name: no process id, no option, no path, nothing that a terminal or a shell
+/// interprets.
+pub fn check_name(text: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    if begins_well && !is_number && text.len() <= LONGEST_NAME && text.chars().all(is_plain) {
+        Ok(())
+    } else {
+        Err(format!(
+            "expected a name of at most {LONGEST_NAME} letters, digits, `-`, `_` and `.`, which begins with a letter or digit \
+             and is no number"
+        ))
+    }
+}
+
 /// The least size of an archive: each has metadata and a description.
 const SMALLEST_ARCHIVE: usize = 64 << 10;
 

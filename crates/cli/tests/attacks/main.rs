@@ -20,7 +20,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect,
     listen, recv, send, socket_with,
 };
-use tracewing_abi::message::snapshot::{LARGEST_ANSWER, Question, Status, Taken};
+use tracewing_abi::message::snapshot::{Figures, LARGEST_ANSWER, Question, Status, Taken};
 use tracewing_abi::message::{Answer, Hello, Joining};
 use tracewing_abi::region::VERSION;
 use tracewing_testing::{NOBODY, STRANGER, become_user, is_root};

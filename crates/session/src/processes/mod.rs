@@ -28,7 +28,7 @@ use crate::refusal::Refusal;
 
 pub(crate) use process::Process;
 pub use select::Attach;
-pub(crate) use select::Found;
+pub(crate) use select::{Found, all_of_user};
 
 /// Minimum time between two looks for new processes; at least 100 times as long as a look takes.
 const INTERVAL: Duration = Duration::from_millis(200);

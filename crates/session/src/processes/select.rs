@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::process::getuid;
 use tracewing_rules::Glob;
 use tracewing_units::Pid;
 
 use super::cgroup;
 use super::process::Process;
 use crate::ask::Running;
+use crate::credentials::users;
 use crate::program::{Program, is_of_kernel, main_thread, parent};
 use crate::refusal::Refusal;
 
@@ -126,6 +128,17 @@ fn called(pattern: &str) -> Vec<Pid> {
                 || main_thread(*pid).is_some_and(|name| glob.matches(&name)))
     };
     all().into_iter().filter(is_called).collect()
+}
+
+/// The processes of this user other than this one, or for root of all users.
+pub(crate) fn all_of_user() -> Vec<Pid> {
+    let own = getuid().as_raw();
+    let is_one = |pid: &Pid| {
+        pid.as_unsigned() != std::process::id()
+            && (own == 0 || users(*pid) == Some([own; 3]))
+            && !is_of_kernel(*pid)
+    };
+    all().into_iter().filter(is_one).collect()
 }
 
 /// All processes that can be seen.

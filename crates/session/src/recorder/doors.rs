@@ -13,7 +13,7 @@ use crate::attached::Answers;
 use crate::attacher::{Arriving, Attempt};
 use crate::doors::{BATCH, Knocked};
 use crate::poll::Purpose;
-use crate::processes::Processes;
+use crate::processes::{Processes, all_of_user};
 use crate::program::Program;
 
 /// How long programs of another recording have to follow its invitation. Those that cannot, as in another
@@ -30,6 +30,18 @@ impl Recorder<'_> {
         for pid in pids {
             let is_member = !self.connections.of_process(pid).is_empty();
             if !is_member && self.attaching.mark_asked(Program::of(pid), patience) {
+                self.attach(pid);
+            }
+        }
+    }
+
+    /// Attaches to all programs that are running, if they are instrumented. Those that start later join by
+    /// themselves.
+    pub(super) fn attach_to_all(&mut self) {
+        for pid in all_of_user() {
+            if self.connections.of_process(pid).is_empty()
+                && self.attaching.mark_asked(Program::of(pid), Duration::ZERO)
+            {
                 self.attach(pid);
             }
         }

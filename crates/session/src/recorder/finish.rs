@@ -18,6 +18,7 @@ use crate::join::Join;
 use crate::kernel::KernelSummary;
 use crate::outcome::Summary;
 use crate::regions::Totals;
+use crate::trigger::Firing;
 
 /// What the sources amount to.
 struct Sources {
@@ -33,11 +34,14 @@ impl Recorder<'_> {
         let seconds = self.timers.started.elapsed().as_secs_f64();
         self.join.description.clock.stopped = Some(self.join.clock.now());
         self.find_left_out();
+        self.listing = None;
         self.turn_away_waiting();
         self.entrance.listener = None;
         self.end_attempts();
         self.close_doors();
         let sources = self.end_sources();
+        let lines = self.firing.take().map(Firing::finish).unwrap_or_default();
+        lines.iter().for_each(|line| self.observer.note(line));
         self.give_hints(&sources.user);
         self.check_places(true);
         self.join.note_left_out();

@@ -41,6 +41,7 @@ use crate::flight::Flight;
 use crate::join::Join;
 use crate::kernel;
 use crate::left_out::LeftOut;
+use crate::listing::Listing;
 use crate::options::Options;
 use crate::outcome::{Outcome, SnapshotSummary};
 use crate::places::Places;
@@ -49,6 +50,7 @@ use crate::priority::Priority;
 use crate::processes::{Found, Processes};
 use crate::profile;
 use crate::timers::Timers;
+use crate::trigger::Firing;
 
 /// Gets what happens while it happens.
 pub trait Observer {
@@ -83,7 +85,8 @@ pub struct Progress {
 
 /// Records a command and everything it starts, until it ends, a signal stops the recording, its time is over
 /// or the disk is full; or processes that run already: chosen ones ([`Options::attach`]), or those of
-/// another recording ([`Options::with`]); or the kernel's events alone ([`Options::system_wide`]).
+/// another recording ([`Options::with`]); or all programs ([`Options::all_programs`]); or the kernel's events
+/// alone ([`Options::system_wide`]).
 ///
 /// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
 ///
@@ -96,6 +99,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         (Some(with), None) if options.command.is_empty() => {
             Subject::Processes { found: Found::of_recording(with)?, children: true }
         }
+        (None, None) if options.command.is_empty() && options.all_programs => Subject::Programs,
         (None, None) if options.command.is_empty() && options.system_wide => Subject::Machine,
         _ => Subject::Command(Command::find(&options.command)?),
     };
@@ -143,6 +147,8 @@ enum Subject {
     /// Processes that are already running, with `children` also their later children, until the last of them
     /// ends.
     Processes { found: Found, children: bool },
+    /// All programs of this user, or root's: of all users, until the time is over or a signal arrives.
+    Programs,
     /// The whole machine, until the time is over or a signal arrives. No program joins.
     Machine,
 }
@@ -154,6 +160,8 @@ pub(crate) struct Recorder<'a> {
     // The loop's descriptors come before what they watch.
     pub(crate) poll: Poll,
     pub(crate) entrance: Entrance,
+    /// While all programs are recorded.
+    pub(crate) listing: Option<Listing>,
     pub(crate) connections: Connections,
     pub(crate) changes: Changes,
     pub(crate) attaching: Attaching,
@@ -162,6 +170,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) processes: Option<Processes>,
     pub(crate) drains: Drains,
     pub(crate) flight: Option<Flight>,
+    /// What is done when events come.
+    pub(crate) firing: Option<Firing>,
     /// `None` in a flight recorder.
     pub(crate) archives: Option<Archives>,
     pub(crate) join: Join,

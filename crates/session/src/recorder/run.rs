@@ -1,9 +1,12 @@
 //! The loop of a recording: waits for descriptors and for the next look at the buffers, and deals with what
 //! comes.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use tracewing_abi::message::snapshot::Figures;
 use tracewing_consumer::pace::LONGEST_INTERVAL;
+use tracewing_units::Pid;
 
 use super::{Progress, Recorder};
 use crate::archives::Archives;
@@ -29,8 +32,19 @@ impl Recorder<'_> {
                 self.look();
             }
             self.look_at_archives();
+            self.fire();
             self.show_notes();
         }
+    }
+
+    /// Has done what is to be done for events that have come.
+    fn fire(&mut self) {
+        if self.firing.is_none() {
+            return;
+        }
+        let events = self.so_far().events;
+        let lines = self.firing.as_mut().map(|firing| firing.look(events)).unwrap_or_default();
+        lines.iter().for_each(|line| self.observer.note(line));
     }
 
     /// After the recording: the command's exit status, for which a signal ends the wait.
@@ -115,10 +129,31 @@ impl Recorder<'_> {
         }
     }
 
-    fn show_progress(&mut self) {
+    fn so_far(&self) -> Totals {
         let here = self.drains.totals(self.join.regions.totals());
-        let before = self.archives.as_ref().map_or(Totals::default(), Archives::so_far);
-        let Totals { events, lost, is_lost_unknown, bytes } = here.and(before);
+        here.and(self.archives.as_ref().map_or(Totals::default(), Archives::so_far))
+    }
+
+    /// How far the recording is, for those that ask.
+    pub(super) fn figures(&self) -> Figures {
+        let Totals { events, lost, is_lost_unknown, bytes } = self.so_far();
+        let programs: BTreeSet<Pid> =
+            self.connections.members().map(|(_, member)| member.program.pid).collect();
+        Figures {
+            elapsed: self.timers.started.elapsed().as_nanos() as u64,
+            events,
+            lost,
+            is_lost_unknown,
+            bytes,
+            snapshots: self.flight.as_ref().map_or(0, |flight| flight.taken.len() as u32),
+            programs: programs.len() as u32,
+            fullest: (self.join.regions.fullest() * 100.0) as u8,
+            is_paused: self.changes.is_paused,
+        }
+    }
+
+    fn show_progress(&mut self) {
+        let Totals { events, lost, is_lost_unknown, bytes } = self.so_far();
         self.observer.progress(&Progress {
             elapsed: self.timers.started.elapsed(),
             events,

@@ -22,6 +22,7 @@ impl Recorder<'_> {
             Question::Status => {
                 let command = match &self.processes {
                     Some(processes) => processes.called(),
+                    None if self.listing.is_some() => "all programs".to_owned(),
                     None => self.options.words().collect::<Vec<_>>().join(" "),
                 };
                 let child = self.course.child.as_ref().map(|child| child.pid().as_unsigned());
@@ -37,6 +38,8 @@ impl Recorder<'_> {
                     command_pid: child.unwrap_or_else(std::process::id),
                     processes,
                     is_flight_recorder: self.flight.is_some(),
+                    figures: self.figures(),
+                    name: self.options.name.as_deref().unwrap_or_default(),
                     command: &command,
                     output: &output.to_string_lossy(),
                 }

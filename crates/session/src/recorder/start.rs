@@ -37,6 +37,7 @@ use crate::flight::{Flight, absolute};
 use crate::join::Join;
 use crate::kernel::Kernel;
 use crate::left_out::LeftOut;
+use crate::listing::Listing;
 use crate::maker::Maker;
 use crate::on_archive::OnArchive;
 use crate::options::{Options, Sharing};
@@ -52,6 +53,7 @@ use crate::signals::Signals;
 use crate::socket::{Listener, sockets};
 use crate::threads::Threads;
 use crate::timers::Timers;
+use crate::trigger::Firing;
 use crate::{Error, seccomp, system};
 
 impl<'a> Recorder<'a> {
@@ -75,25 +77,21 @@ impl<'a> Recorder<'a> {
         // The child waits until all that should see it has begun.
         let mut child = child(options, subject, &listener, (&signals, open_files), &mut join)?;
         let archives = archives(options, output, begin.cycles)?;
+        let firing = options.trigger.clone().map(Firing::new).transpose().map_err(Error::system("clone"))?;
         let priority = Priority::raise();
-        let scope = scope(options, subject, child.as_ref());
-        let (drains, flight) = drains(options, output, &scope, (&clock, class), &mut join)?;
+        let (drains, flight) =
+            drains(options, output, &scope(options, subject, child.as_ref()), (&clock, class), &mut join)?;
         let processes = processes(subject)?;
         let poll = watch(&signals, child.as_ref(), processes.as_ref())?;
         let timers = Timers::new(join.clock.now(), options.flush);
-        let name = || options.command.first().cloned().unwrap_or_default();
-        if let Some(child) = &mut child {
-            child.release().map_err(|source| Error::Command { command: name(), source })?;
-        }
-        if let Some(with) = &options.with {
-            with.invite(listener.path()).map_err(Error::With)?;
-        }
+        let listing = release(options, subject, &listener, child.as_mut())?;
         let left_out = matches!(subject, Subject::Command(_)).then(LeftOut::new);
         let mut recorder = Self {
             options,
             observer,
             poll,
             entrance: Entrance::new(listener),
+            listing,
             connections: Connections::new(system::open_files()),
             changes: Changes::new(options.majors.0),
             attaching: Attaching::new(recording),
@@ -101,18 +99,39 @@ impl<'a> Recorder<'a> {
             processes,
             drains,
             flight,
+            firing,
             archives,
+            timers,
             join,
             watches: Watches { places, filters_due: Instant::now(), left_out, obstacles: 0 },
-            timers,
             shown_notes: 0,
             priority,
         };
-        if let Subject::Processes { found, .. } = subject {
-            recorder.attached_at_begin(found);
+        match subject {
+            Subject::Processes { found, .. } => recorder.attached_at_begin(found),
+            Subject::Programs => recorder.attach_to_all(),
+            Subject::Command(_) | Subject::Machine => {}
         }
         Ok(recorder)
     }
+}
+
+/// Lets the command run, and has programs join that the recorder does not start: those of another recording,
+/// or all that start later.
+fn release(
+    options: &Options,
+    subject: &Subject,
+    listener: &Listener,
+    child: Option<&mut Child>,
+) -> Result<Option<Listing>, Error> {
+    if let Some(child) = child {
+        let name = || options.command.first().cloned().unwrap_or_default();
+        child.release().map_err(|source| Error::Command { command: name(), source })?;
+    }
+    if let Some(with) = &options.with {
+        with.invite(listener.path()).map_err(Error::With)?;
+    }
+    matches!(subject, Subject::Programs).then(|| Listing::add(listener.path())).transpose()
 }
 
 /// The archives of a recording that is not a flight recorder's, and the thread that runs the command for
@@ -128,7 +147,7 @@ fn archives(options: &Options, output: &Output, begin: Cycles) -> Result<Option<
 fn processes(subject: &Subject) -> Result<Option<Processes>, Error> {
     match subject {
         Subject::Processes { found, children } => Ok(Some(Processes::new(found, *children)?)),
-        Subject::Command(_) | Subject::Machine => Ok(None),
+        Subject::Command(_) | Subject::Programs | Subject::Machine => Ok(None),
     }
 }
 
@@ -154,7 +173,7 @@ fn prepare(
         None => trace.map(|trace| trace.write_in_background(Priority::raise)),
     };
     let trace = trace.map(|trace| trace.with_names(Arc::new(Names::new(clock))));
-    let rules = RecordingRules::new(&options.rules);
+    let rules = RecordingRules::new(&options.rules, options.trigger.is_none());
     let mut classes = Classes::new(user.as_slice(), recording, class)?;
     let geometry = match output {
         Output::Trace(_) => options.geometry,
@@ -185,7 +204,7 @@ fn child(
     join: &mut Join,
 ) -> Result<Option<Child>, Error> {
     let command = match subject {
-        Subject::Processes { .. } | Subject::Machine => return Ok(None),
+        Subject::Processes { .. } | Subject::Programs | Subject::Machine => return Ok(None),
         Subject::Command(command) => command,
     };
     let outer = env::var_os(SOCKET_VARIABLE);

@@ -194,7 +194,9 @@ impl Regions {
         self.agenda.insert((due, key));
         let (question, asked, news, is_spare) = (None, now, 0, for_child);
         let holder = (!for_child).then_some(peer);
-        let living = Living { drain, peer, holder, pace, due, question, asked, is_prepared, is_spare, news };
+        let fullest = 0.0;
+        let living =
+            Living { drain, peer, holder, pace, due, question, asked, is_prepared, is_spare, news, fullest };
         self.living.insert(key, living);
         self.past.see(self.living.len());
         Ok(key)

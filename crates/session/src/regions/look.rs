@@ -164,6 +164,7 @@ impl Regions {
                 tracewing_consumer::drain::Found::default()
             }
         };
+        living.fullest = found.fullest;
         living.pace.looked(begin, Instant::now(), &found);
         Ok(())
     }

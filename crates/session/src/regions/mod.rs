@@ -112,6 +112,8 @@ struct Living {
     is_spare: bool,
     /// Its word for news, as it was last seen.
     news: u64,
+    /// How full its fullest buffer was at the last look, 0 to 1; 0 in a flight recorder.
+    fullest: f64,
 }
 
 /// Numbers for the live line.
@@ -250,6 +252,11 @@ impl Regions {
         let peer = living.peer;
         self.keep_found(peer, key);
         Some(contents)
+    }
+
+    /// How full the fullest buffer was at the last look at it, 0 to 1.
+    pub(crate) fn fullest(&self) -> f64 {
+        self.living.values().map(|living| living.fullest).fold(0.0, f64::max)
     }
 
     pub(crate) fn totals(&self) -> Totals {

@@ -1,5 +1,5 @@
 //! What the agent does when the program starts, or the library is loaded: joins the recorders that the
-//! environment names, or that other copies of the crate in the process have.
+//! environment names, that want all programs, or that other copies of the crate in the process have.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use tracewing_ring::thread::RECORDINGS;
 
 use super::access::Access;
 use super::join::{Candidate, Progress, Wait, variable};
+use super::listed::Listed;
 use super::{filtered, fork, neighbours, reach, system, threads};
 
 /// How long the threads that complete late handshakes may take to start.
@@ -21,9 +22,11 @@ pub(super) static AT_START: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
     system::keeping_errno(|| {
-        let named = variable(SOCKET_VARIABLE).filter(|_| !has_raised_rights());
+        let has_raised_rights = has_raised_rights();
+        let named = variable(SOCKET_VARIABLE).filter(|_| !has_raised_rights);
+        let listed = Listed::look(has_raised_rights);
         let others = neighbours::Found::look();
-        if named.is_none() && others.is_empty() {
+        if named.is_none() && listed.paths().is_empty() && others.is_empty() {
             return;
         }
         // Of a running program, the recorder looks at the filters, and attaches to what is left out here.
@@ -37,7 +40,9 @@ extern "C" fn at_start() {
         let (mut connections, mut late) = (Vec::new(), Vec::new());
         fork::notice(reach::begin_in_child);
         // One after the other: a recording that was joined by the first way is left out of the second.
-        for access in paths(named).chain(others.recorders()).take(RECORDINGS) {
+        let named_or_listed =
+            paths(named.map(CStr::to_bytes).unwrap_or_default()).chain(paths(listed.paths()));
+        for access in named_or_listed.chain(others.recorders()).take(RECORDINGS) {
             match Candidate::of(access).join(wait.until()) {
                 Progress::Joined(connection) => connections.push(connection),
                 Progress::Late(candidate) => late.push(candidate),
@@ -56,10 +61,9 @@ extern "C" fn at_start() {
     });
 }
 
-/// The recorders that the environment names.
-fn paths(named: Option<&'static CStr>) -> impl Iterator<Item = Access> {
-    let paths = named.map(CStr::to_bytes).unwrap_or_default().split(|byte| *byte == b':');
-    paths.filter(|path| !path.is_empty()).filter_map(Access::path)
+/// The recorders that listen at paths with colons between them.
+fn paths(paths: &[u8]) -> impl Iterator<Item = Access> {
+    paths.split(|byte| *byte == b':').filter(|path| !path.is_empty()).filter_map(Access::path)
 }
 
 /// Marks in the environment why the process does not take part in recordings, or not yet: for programs that

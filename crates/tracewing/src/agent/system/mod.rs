@@ -11,7 +11,9 @@ mod memory;
 mod thread;
 
 pub(crate) use self::fd::Fd;
-pub(super) use self::fd::{Identity, allocated, close, copy, identity, open, out_of_the_way, read_file};
+pub(super) use self::fd::{
+    Identity, allocated, close, copy, identity, open, out_of_the_way, read_file, read_trusted, user,
+};
 pub(super) use self::memory::{
     keep_from_children, leave_to_children, map_named, map_private, map_shared, map_wiped_on_fork,
     map_zeroes_into, map_zeroes_over, membarrier, populate, unmap,

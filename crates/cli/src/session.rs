@@ -1,0 +1,354 @@
+//! `tracewing session` and `tracewing channel`: recordings in the background, described once, started and
+//! stopped at will.
+//!
+//! A session is a file; while it is started, each of its channels is a recorder in the background, the same
+//! one that `tracewing record` is. Nothing else runs: no daemon, and nothing at all while it is stopped.
+//!
+//! | module | what |
+//! |---|---|
+//! | `definition` | a session: its channels with their options, as TOML |
+//! | `store` | where the sessions of this user are |
+//! | `recorders` | starts and stops the recorders of channels |
+//! | `status` | what they do, as a table |
+
+mod definition;
+mod recorders;
+pub mod status;
+mod store;
+
+use crate::format::{TextFormat, TextFormatOption};
+use crate::output::{print_note, shown};
+use crate::screen::{self, Form};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Subcommand;
+use definition::{Definition, MAIN};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use store::Store;
+use tracewing_files::OutputFile;
+
+pub use definition::parse_word;
+
+const EXAMPLES: &str = "\
+Examples:
+  tracewing session create web -e 'shop:*' -o /srv/traces/web
+      a session that records the events of the provider shop, of all programs of this user
+  tracewing channel add web kernel --system-wide -k 'sched_*'
+      also record events of the kernel, in buffers of their own
+  tracewing session start web
+      record in the background, until `tracewing session stop web`
+  tracewing session status web --watch
+      events per second, losses and buffers of each channel, every second
+
+A session is a file with options of `tracewing record`; `tracewing session save` prints it. While the session is \
+started, each of its channels is a recorder in the background, and other commands find it by the session's name: \
+`tracewing snapshot web`, `tracewing enable web -e GLOB`, `tracewing top web`. With several channels, the name of one is \
+SESSION/CHANNEL. Each start writes a new folder below the session's; `tracewing list` reads all of it at once.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: SessionCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SessionCommand {
+    /// Describe a session, with one channel called main; nothing is recorded before it is started
+    Create {
+        /// The session's name
+        #[arg(value_parser = parse_word)]
+        name: String,
+        /// What its channel records: options of `tracewing record`, without a command. -o is the folder of
+        /// all the session's traces [default: NAME in the current folder]
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RECORD OPTION")]
+        options: Vec<OsString>,
+    },
+    /// Begin to record, in the background
+    Start(Which),
+    /// End the recording, and print what was recorded
+    Stop(Which),
+    /// Show what the channels record, and how much was lost
+    Status(status::Args),
+    /// List the sessions of this user
+    List(TextFormatOption),
+    /// Stop a session and forget it; its traces stay
+    Destroy(Which),
+    /// Print a session as TOML, or write it to a file
+    Save {
+        #[command(flatten)]
+        which: Which,
+        /// Write to FILE
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Describe the session that `save` has written
+    Load {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Which {
+    /// The session [default: the only one]
+    #[arg(value_name = "SESSION", value_parser = parse_word)]
+    session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing channel add web errors -e '*' --level error --on-full overwrite
+      a channel for events that are at least errors, which keeps the newest ones
+  tracewing channel list web
+  tracewing channel remove web errors
+
+An event goes to each channel whose rules match it. Every channel has buffers of its own; programs take part in at most \
+8 channels and other recordings at once.")]
+pub struct ChannelArgs {
+    #[command(subcommand)]
+    command: ChannelCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ChannelCommand {
+    /// Add a channel to a session that is not started
+    Add {
+        /// The session
+        #[arg(value_parser = parse_word)]
+        session: String,
+        /// The channel's name
+        #[arg(value_parser = parse_word)]
+        name: String,
+        /// What it records: options of `tracewing record`, without a command
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RECORD OPTION")]
+        options: Vec<OsString>,
+    },
+    /// Remove a channel from a session that is not started
+    Remove {
+        /// The session
+        #[arg(value_parser = parse_word)]
+        session: String,
+        /// The channel's name
+        #[arg(value_parser = parse_word)]
+        name: String,
+    },
+    /// Print the channels of a session, with their options
+    List(Which),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing session create flight --flight-recorder
+  tracewing trigger add flight slow -e shop:answered --where 'latency > 1000000000' --do snapshot
+  tracewing session start flight
+      a flight recorder that writes its buffers whenever an answer takes longer than a second
+  tracewing trigger add flight slow -e shop:answered --where 'latency > 1000000000' --do snapshot --exec ./mail
+      also run the program ./mail, with the snapshot's folder as its argument
+  tracewing trigger list flight
+
+--do is snapshot, rotate, pause, resume or notify, and may be given several times; --exec CMD runs a program, without a \
+shell, as this user. Everything is done at most once in the seconds of --at-most-every (default 10). The events of a trigger \
+are chosen as those of `tracewing record` are (-e, --where, --level, --process), and recorded below the session's folder. \
+Programs do nothing for a trigger except write its events: a recorder looks at their buffers every 4 ms.")]
+pub struct TriggerArgs {
+    #[command(subcommand)]
+    command: TriggerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TriggerCommand {
+    /// Add a trigger to a session that is not started
+    Add {
+        /// The session
+        #[arg(value_parser = parse_word)]
+        session: String,
+        /// The trigger's name
+        #[arg(value_parser = parse_word)]
+        name: String,
+        /// Which events fire it, what is done, and how often at most: see the examples
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
+        options: Vec<OsString>,
+    },
+    /// Remove a trigger from a session that is not started
+    Remove {
+        /// The session
+        #[arg(value_parser = parse_word)]
+        session: String,
+        /// The trigger's name
+        #[arg(value_parser = parse_word)]
+        name: String,
+    },
+    /// Print the triggers of a session, with their options
+    List(Which),
+}
+
+pub fn run(args: Args) -> Result<ExitCode> {
+    let store = Store::open()?;
+    match args.command {
+        SessionCommand::Create { name, options } => create(&store, &name, options),
+        SessionCommand::Start(which) => recorders::start(&store.lock()?, &which.of(&store)?),
+        SessionCommand::Stop(which) => recorders::stop(&store.lock()?, &which.of(&store)?),
+        SessionCommand::Status(args) => status::run(&store, &args),
+        SessionCommand::List(format) => list(&store, format.format),
+        SessionCommand::Destroy(which) => destroy(&store, &which),
+        SessionCommand::Save { which, output } => save(&which.of(&store)?, output),
+        SessionCommand::Load { file } => load(&store, &file),
+    }
+}
+
+pub fn channel(args: ChannelArgs) -> Result<ExitCode> {
+    let store = Store::open()?;
+    match args.command {
+        ChannelCommand::Add { session, name, options } => change(&store, &session, |definition| {
+            let channel = definition::options(options)?;
+            ensure!(channel.output.is_none(), "-o is the session's: a channel writes to a folder below it");
+            definition::check_trigger(&channel.options, false)?;
+            definition.insert(false, name, channel.options)
+        }),
+        ChannelCommand::Remove { session, name } => change(&store, &session, |definition| {
+            definition.channels.remove(&name).with_context(|| {
+                let names: Vec<&str> = definition.channels.keys().map(String::as_str).collect();
+                format!("the session has no channel {name}; it has: {}", names.join(", "))
+            })?;
+            ensure!(
+                !definition.channels.is_empty(),
+                "this is the session's last channel: destroy the session"
+            );
+            Ok(())
+        }),
+        ChannelCommand::List(which) => print_options(&which.of(&store)?.channels),
+    }
+}
+
+pub fn trigger(args: TriggerArgs) -> Result<ExitCode> {
+    let store = Store::open()?;
+    match args.command {
+        TriggerCommand::Add { session, name, options } => change(&store, &session, |definition| {
+            let trigger = definition::options(options)?;
+            ensure!(trigger.output.is_none(), "-o is the session's: a trigger writes to a folder below it");
+            definition::check_trigger(&trigger.options, true)?;
+            definition.insert(true, name, trigger.options)
+        }),
+        TriggerCommand::Remove { session, name } => change(&store, &session, |definition| {
+            definition
+                .triggers
+                .remove(&name)
+                .with_context(|| format!("the session has no trigger {name}"))?;
+            Ok(())
+        }),
+        TriggerCommand::List(which) => print_options(&which.of(&store)?.triggers),
+    }
+}
+
+fn print_options(all: &BTreeMap<String, toml::Table>) -> Result<ExitCode> {
+    let mut out = screen::stdout(Form::Text);
+    for (name, options) in all {
+        writeln!(out, "{name}  {}", shown(&definition::command_line(options)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Which {
+    fn of(&self, store: &Store) -> Result<Definition> {
+        match &self.session {
+            Some(name) => store.get(name),
+            None => store.only(),
+        }
+    }
+}
+
+fn create(store: &Store, name: &str, options: Vec<OsString>) -> Result<ExitCode> {
+    let channel = definition::options(options)?;
+    definition::check_trigger(&channel.options, false)?;
+    let folder = std::env::current_dir().context("the current folder is gone")?;
+    let output = folder.join(channel.output.unwrap_or_else(|| name.into()));
+    let channels = [(MAIN.to_owned(), channel.options)].into();
+    let triggers = BTreeMap::new();
+    store.lock()?.add(&Definition { name: name.to_owned(), output, folder, channels, triggers })?;
+    writeln!(screen::stderr(Form::Text), "`tracewing session start {name}` begins to record")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn change(
+    store: &Store,
+    session: &str,
+    change: impl FnOnce(&mut Definition) -> Result<()>,
+) -> Result<ExitCode> {
+    let locked = store.lock()?;
+    let mut definition = store.get(session)?;
+    if !recorders::of(session).is_empty() {
+        bail!("{session} is started: `tracewing session stop {session}` first");
+    }
+    change(&mut definition)?;
+    locked.replace(&definition)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
+    let mut out = screen::stdout(format.into());
+    let sessions = store.all()?;
+    if sessions.is_empty() && format == TextFormat::Text {
+        print_note(&mut out, "there are no sessions: `tracewing session create NAME` describes one")?;
+    }
+    for definition in sessions {
+        let is_started = !recorders::of(&definition.name).is_empty();
+        let state = if is_started { "started" } else { "stopped" };
+        let channels: Vec<&str> = definition.channels.keys().map(String::as_str).collect();
+        match format {
+            TextFormat::Text => writeln!(
+                out,
+                "{}  {state}  {}  {}",
+                definition.name,
+                shown(&definition.output.to_string_lossy()),
+                channels.join(", ")
+            )?,
+            TextFormat::Json => {
+                let line = serde_json::json!({
+                    "session": definition.name, "state": state, "output": definition.output, "channels": channels,
+                });
+                writeln!(out, "{line}")?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn destroy(store: &Store, which: &Which) -> Result<ExitCode> {
+    let locked = store.lock()?;
+    let definition = which.of(store)?;
+    let status = if recorders::of(&definition.name).is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        recorders::stop(&locked, &definition)?
+    };
+    locked.remove(&definition.name)?;
+    Ok(status)
+}
+
+fn save(definition: &Definition, output: Option<PathBuf>) -> Result<ExitCode> {
+    let text = definition.to_toml()?;
+    match output {
+        None => screen::stdout(Form::Text).write_all(text.as_bytes())?,
+        Some(path) => {
+            let file = OutputFile::create(&path);
+            let written = file.and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.finish()
+            });
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(store: &Store, file: &std::path::Path) -> Result<ExitCode> {
+    let definition = Definition::read(file)?;
+    store.lock()?.add(&definition)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,245 @@
+//! A session: its channels with the options of their recorders, as TOML.
+//!
+//! ```toml
+//! name = "web"
+//! folder = "/srv/ann"              # relative paths in options begin here
+//! output = "/srv/traces/web"
+//!
+//! [channel.main]                   # options of `tracewing record`, by their long names
+//! event = ["shop:*"]
+//! sub-buffers = "8"
+//! ```
+
+use crate::record::{self, check_name};
+use anyhow::{Context, Result, bail, ensure};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// The channel that a session has from the beginning.
+pub const MAIN: &str = "main";
+/// Largest file that is read, bytes.
+const MOST_BYTES: u64 = 1 << 20;
+/// Options of `record` that a session decides.
+const ITS_OWN: [&str; 6] = ["session", "background", "format", "quiet", "output", "on"];
+/// Options that only triggers have, and one of which each has.
+const OF_TRIGGERS: [&str; 2] = ["do", "exec"];
+const PAUSE: &str = "at-most-every";
+/// Those that say what is recorded. Without any, all programs are.
+const SUBJECTS: [&str; 6] = ["pid", "name", "cgroup", "with", "system-wide", "all"];
+
+/// A session as it is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    pub name: String,
+    /// The current folder of its recorders.
+    pub folder: PathBuf,
+    /// Has a folder for each start.
+    pub output: PathBuf,
+    #[serde(rename = "channel")]
+    pub channels: BTreeMap<String, Table>,
+    /// What is done when which events come: options of the recorders that wait for them.
+    #[serde(rename = "trigger", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub triggers: BTreeMap<String, Table>,
+}
+
+/// The options of a channel, and the folder that they name.
+pub struct Channel {
+    pub options: Table,
+    pub output: Option<PathBuf>,
+}
+
+impl Definition {
+    /// Reads a file, and checks what it says.
+    pub fn read(path: &Path) -> Result<Self> {
+        let failed = || format!("cannot use the session in {}", path.display());
+        let mut text = String::new();
+        let file = std::fs::File::open(path).with_context(failed)?;
+        file.take(MOST_BYTES + 1).read_to_string(&mut text).with_context(failed)?;
+        ensure!(text.len() as u64 <= MOST_BYTES, "{}: it is larger than 1 MiB", failed());
+        Self::from_toml(&text).with_context(failed)
+    }
+
+    fn from_toml(text: &str) -> Result<Self> {
+        let this: Self = toml::from_str(text)?;
+        for name in [&this.name].into_iter().chain(this.channels.keys()).chain(this.triggers.keys()) {
+            check_name(name).map_err(|why| anyhow::anyhow!("{name:?}: {why}"))?;
+        }
+        ensure!(!this.channels.is_empty(), "it has no channel");
+        ensure!(this.folder.is_absolute() && this.output.is_absolute(), "folder and output are not absolute");
+        let channels = this.channels.iter().map(|channel| ("channel", channel));
+        for (kind, (name, table)) in channels.chain(this.triggers.iter().map(|trigger| ("trigger", trigger)))
+        {
+            let of_it = || format!("[{kind}.{name}]");
+            let checked = options(words(table).with_context(of_it)?)?;
+            ensure!(checked.output.is_none(), "{}: output is the session's", of_it());
+            check_trigger(&checked.options, kind == "trigger").with_context(of_it)?;
+        }
+        if let Some(name) = this.triggers.keys().find(|name| this.channels.contains_key(*name)) {
+            bail!("{name} is a channel and a trigger");
+        }
+        Ok(this)
+    }
+
+    /// Adds a trigger, or a channel.
+    pub fn insert(&mut self, is_trigger: bool, name: String, options: Table) -> Result<()> {
+        let has = self.channels.contains_key(&name) || self.triggers.contains_key(&name);
+        ensure!(!has, "the session has a channel or trigger {name} already");
+        let all = if is_trigger { &mut self.triggers } else { &mut self.channels };
+        all.insert(name, options);
+        Ok(())
+    }
+
+    pub fn to_toml(&self) -> Result<String> {
+        Ok(toml::to_string(self)?)
+    }
+}
+
+/// A session's or a channel's name on the command line.
+pub fn parse_word(text: &str) -> Result<String, String> {
+    check_name(text).map(|()| text.to_owned())
+}
+
+/// What words of a command line mean as options of `record`.
+pub fn options(words: Vec<OsString>) -> Result<Channel> {
+    let record = record::Args::augment_args(Command::new("record").bin_name("tracewing record"));
+    let matches = match record.clone().try_get_matches_from(std::iter::once("record".into()).chain(words)) {
+        Ok(matches) => matches,
+        // Help, or a mistake, in clap's words.
+        Err(error) => error.exit(),
+    };
+    let mut channel = Channel { options: Table::new(), output: None };
+    for arg in record.get_arguments() {
+        if matches.value_source(arg.get_id().as_str()) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let Some(long) = arg.get_long() else {
+            bail!(
+                "a session has no command: it records programs that run, or start later; to record one command, use `tracewing record`"
+            )
+        };
+        match long {
+            "output" => channel.output = matches.get_one::<PathBuf>(long).cloned(),
+            own if ITS_OWN.contains(&own) => bail!("--{own} is not an option of channels"),
+            long => drop(channel.options.insert(long.to_owned(), value(arg, &matches)?)),
+        }
+    }
+    Ok(channel)
+}
+
+/// Whether options are those of a trigger, or of a channel.
+pub fn check_trigger(options: &Table, is_trigger: bool) -> Result<()> {
+    let does = OF_TRIGGERS.iter().any(|option| options.contains_key(*option));
+    match (is_trigger, does) {
+        (true, false) => bail!("a trigger does something: --do snapshot, for example, or --exec CMD"),
+        (false, true) => bail!("--do and --exec are options of triggers: `tracewing trigger add`"),
+        (false, false) if options.contains_key(PAUSE) => bail!("--{PAUSE} is an option of triggers"),
+        _ => Ok(()),
+    }
+}
+
+/// The value that an option was given, as text.
+fn value(arg: &Arg, matches: &ArgMatches) -> Result<Value> {
+    if !matches!(arg.get_action(), ArgAction::Set | ArgAction::Append) {
+        return Ok(Value::Boolean(true));
+    }
+    let raw = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
+    let texts = raw.map(|value| {
+        let text = value.to_str().with_context(|| format!("{} is not UTF-8", value.display()))?;
+        Ok(Value::String(text.to_owned()))
+    });
+    let mut texts = texts.collect::<Result<Vec<_>>>()?;
+    Ok(if texts.len() == 1 { texts.remove(0) } else { Value::Array(texts) })
+}
+
+/// The words of a command line that give a channel's options.
+pub fn words(options: &Table) -> Result<Vec<OsString>> {
+    let mut words = Vec::new();
+    for (key, value) in options {
+        match value {
+            Value::Boolean(true) => words.push(format!("--{key}").into()),
+            Value::Boolean(false) => {}
+            Value::Array(values) => {
+                for value in values {
+                    words.push(word(key, value)?);
+                }
+            }
+            value => words.push(word(key, value)?),
+        }
+    }
+    if !SUBJECTS.iter().any(|subject| options.contains_key(*subject)) {
+        words.push("--all".into());
+    }
+    Ok(words)
+}
+
+fn word(key: &str, value: &Value) -> Result<OsString> {
+    Ok(match value {
+        Value::String(text) => format!("--{key}={text}").into(),
+        Value::Integer(number) => format!("--{key}={number}").into(),
+        Value::Float(number) => format!("--{key}={number}").into(),
+        _ => bail!("{key} takes a text, a number, true or false, or a list of them"),
+    })
+}
+
+/// The options as people write them.
+pub fn command_line(options: &Table) -> String {
+    let words = words(options).unwrap_or_default();
+    words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Table {
+        options(line.split(' ').map(OsString::from).collect()).unwrap().options
+    }
+
+    #[test]
+    fn options_come_back_from_a_file() {
+        for line in [
+            "-e a:* -e b:* --exclude a:x --sub-buffers 8",
+            "--system-wide -k sched_* --profile --on-full overwrite",
+            "--all --flight-recorder --snapshot-on exit --where x>1",
+        ] {
+            let table = of(line);
+            let definition = Definition {
+                name: "web".to_owned(),
+                folder: "/f".into(),
+                output: "/o".into(),
+                channels: [(MAIN.to_owned(), table.clone())].into(),
+                triggers: BTreeMap::new(),
+            };
+            assert_eq!(Definition::from_toml(&definition.to_toml().unwrap()).unwrap(), definition, "{line}");
+            assert_eq!(options(words(&table).unwrap()).unwrap().options.len(), {
+                let has_subject = SUBJECTS.iter().any(|subject| table.contains_key(*subject));
+                table.len() + usize::from(!has_subject)
+            });
+        }
+        assert_eq!(command_line(&of("-e a")), "--event=a --all");
+        assert_eq!(command_line(&of("--pid 1 -e a")), "--event=a --pid=1");
+    }
+
+    #[test]
+    fn files_with_mistakes_are_refused() {
+        let text = |rest: &str| format!("name = 'web'\nfolder = '/f'\noutput = '/o'\n{rest}");
+        for (rest, expected) in [
+            ("", "channel"),
+            ("[channel]", "no channel"),
+            ("more = 1\n[channel.main]", "unknown field"),
+            ("[channel.main]\nevent = 1979-05-27", "takes a text"),
+            ("[channel.'../x']", "expected a name"),
+        ] {
+            let error = format!("{:#}", Definition::from_toml(&text(rest)).unwrap_err());
+            assert!(error.contains(expected), "{rest}: {error}");
+        }
+        assert!(Definition::from_toml(&text("[channel.main]").replace("/f", "f")).is_err());
+    }
+}

@@ -1,0 +1,230 @@
+//! Starts and stops the recorders of a session: one process for each channel, in the background, which is
+//! `tracewing record` with the channel's options. What it says is in a file next to its trace.
+
+use super::definition::{Definition, words};
+use super::store::Locked;
+use crate::output::{print_warning, shown};
+use crate::record::default_name;
+use crate::record_summary;
+use crate::screen::{self, Form};
+use crate::table::bytes;
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::ffi::{OsStr, OsString};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use toml::Table;
+use tracewing_files::Dir;
+use tracewing_session::running::{Recordings, Running};
+
+/// How long recorders may take to begin: they attach to programs only afterwards.
+const BEGINNING: Duration = Duration::from_secs(60);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Milliseconds between two looks of a trigger's recorder at its buffers, and how much of what has fired it
+/// keeps.
+const LOOK_OF_TRIGGERS: &str = "4";
+const SIZE_OF_TRIGGERS: &str = "16M";
+
+/// The recorders of a session that run.
+pub fn of(session: &str) -> Vec<Running> {
+    let mut running = Recordings::find().running;
+    running.retain(|one| one.is_named(session));
+    running
+}
+
+/// The name by which other commands find a channel's recorder.
+pub fn called(session: &str, channel: &str) -> String {
+    format!("{session}/{channel}")
+}
+
+/// Starts the recorders of channels that have none. If one does not begin, none of the new ones stays.
+pub fn start(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
+    let name = &definition.name;
+    let running = of(name);
+    let is_missing = |part: &(&String, &Table)| !running.iter().any(|one| one.name == called(name, part.0));
+    let channels: Vec<_> = definition.channels.iter().filter(is_missing).collect();
+    let triggers: Vec<_> = definition.triggers.iter().filter(is_missing).collect();
+    if channels.is_empty() && triggers.is_empty() {
+        bail!("{name} is started already: `tracewing session status {name}` shows it");
+    }
+    let (output, folder) = new_folder(&definition.output)?;
+    let mut started = Vec::new();
+    // Triggers last: programs write to the channels first, then.
+    for parts in [channels, triggers] {
+        if let Err(error) = start_all(definition, &parts, &folder, &mut started) {
+            return Err(given_up(started, &output, &folder, error));
+        }
+    }
+    writeln!(screen::stdout(Form::Text), "{}", shown(&folder.path().to_string_lossy()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts recorders, and waits until they answer.
+fn start_all(
+    definition: &Definition,
+    parts: &[(&String, &Table)],
+    folder: &Dir,
+    started: &mut Vec<Recorder>,
+) -> Result<()> {
+    for (name, options) in parts {
+        let mut words = words(options)?;
+        if definition.triggers.contains_key(*name) {
+            words.extend(of_trigger(definition, options));
+        }
+        started.push(Recorder::start(definition, name, words, folder)?);
+    }
+    begun(&definition.name, started)
+}
+
+/// What the recorder of a trigger gets in addition to its options.
+fn of_trigger(definition: &Definition, options: &Table) -> Vec<OsString> {
+    let channels = definition.channels.keys();
+    let mut words: Vec<OsString> =
+        channels.map(|channel| format!("--on={}", called(&definition.name, channel)).into()).collect();
+    let defaults = [("flush", LOOK_OF_TRIGGERS), ("total-size", SIZE_OF_TRIGGERS)];
+    let missing = defaults.iter().filter(|(option, _)| !options.contains_key(*option));
+    words.extend(missing.map(|(option, value)| OsString::from(format!("--{option}={value}"))));
+    words
+}
+
+/// Ends the recorders, and prints what each has recorded.
+pub fn stop(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
+    let running = of(&definition.name);
+    if running.is_empty() {
+        bail!("{0} is not started: `tracewing session start {0}` starts it", definition.name);
+    }
+    let mut status = ExitCode::SUCCESS;
+    // All at once, so that their traces end together.
+    let ending: Vec<_> = running.iter().map(|one| (one, one.end())).collect();
+    for (one, ending) in ending {
+        let ended = ending.and_then(|ending| ending.wait(one));
+        let is_complete = ended.map(|()| report(one));
+        if !is_complete.unwrap_or_else(|error| {
+            print_warning(&error.to_string());
+            false
+        }) {
+            status = ExitCode::FAILURE;
+        }
+    }
+    Ok(status)
+}
+
+/// A recorder that was just started.
+struct Recorder {
+    called: String,
+    log: PathBuf,
+    process: Child,
+}
+
+impl Recorder {
+    fn start(definition: &Definition, channel: &str, words: Vec<OsString>, folder: &Dir) -> Result<Self> {
+        let output = folder.path().join(channel);
+        let log = log_of(&output);
+        let file = folder.create_file(log_name(channel));
+        let file = file.with_context(|| format!("cannot write {}", log.display()))?;
+        let called = called(&definition.name, channel);
+        let mut command = Command::new(std::env::current_exe().context("this program's file is not known")?);
+        command.args(["record", "--session", &called, "--background", "--format", "json", "-o"]);
+        command.arg(&output).args(words).current_dir(&definition.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        let process = command.spawn().with_context(|| format!("cannot start the recorder of {called}"))?;
+        Ok(Self { called, log, process })
+    }
+
+    /// Why it has ended, in its words.
+    fn last_words(&mut self) -> Option<String> {
+        self.process.try_wait().ok().flatten()?;
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        Some(format!("{}: {}", self.called, text.trim_end().trim_start_matches("tracewing: ")))
+    }
+}
+
+/// Waits until all recorders answer.
+fn begun(session: &str, started: &mut [Recorder]) -> Result<()> {
+    let until = Instant::now() + BEGINNING;
+    loop {
+        if let Some(words) = started.iter_mut().find_map(Recorder::last_words) {
+            bail!("{words}");
+        }
+        let running = of(session);
+        if started.iter().all(|recorder| running.iter().any(|one| one.name == recorder.called)) {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            bail!("the recorders of {session} did not begin within {} s", BEGINNING.as_secs());
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Ends what was started, and removes the folder: nothing in it was asked for.
+fn given_up(started: Vec<Recorder>, output: &Dir, folder: &Dir, error: anyhow::Error) -> anyhow::Error {
+    for mut recorder in started {
+        if let Some(pid) = Pid::from_raw(recorder.process.id() as i32) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = recorder.process.wait();
+    }
+    if let Some(name) = folder.path().file_name().and_then(OsStr::to_str) {
+        let _ = output.remove_all(name);
+    }
+    error
+}
+
+/// The session's folder, and a new one in it, named by the time.
+fn new_folder(path: &Path) -> Result<(Dir, Dir)> {
+    let failed = || format!("cannot make a folder in {}", path.display());
+    let output = if path.exists() { Dir::parent(path) } else { Dir::create(path).map(|(dir, _)| dir) };
+    let output = output.with_context(failed)?;
+    let time = default_name();
+    let mut number = 1;
+    loop {
+        let name = if number == 1 { time.clone() } else { format!("{time}-{number}") };
+        match output.make(&name) {
+            Ok(folder) => return Ok((output, folder)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(error).with_context(failed),
+        }
+    }
+}
+
+/// The file with what the recorder says that writes to `output`.
+fn log_of(output: &Path) -> PathBuf {
+    output.with_file_name(log_name(&output.file_name().unwrap_or_default().to_string_lossy()))
+}
+
+fn log_name(channel: &str) -> String {
+    format!("{channel}.log")
+}
+
+/// Prints what a recorder has said at its end. Whether its trace is complete.
+fn report(one: &Running) -> bool {
+    let log = std::fs::read_to_string(log_of(&one.output)).unwrap_or_default();
+    let mut lines: Vec<&str> = log.lines().collect();
+    let summary = lines.pop().and_then(|line| serde_json::from_str::<Value>(line).ok());
+    for line in lines {
+        print_warning(&format!("{}: {}", one.name, line.trim_start_matches("tracewing: ")));
+    }
+    let Some(summary) = summary else {
+        print_warning(&format!("{}: its recorder has ended without a summary", one.name));
+        return false;
+    };
+    let number = |name: &str| summary[name].as_u64().unwrap_or(0);
+    let is_unknown = one.figures.is_lost_unknown;
+    let _ = writeln!(
+        screen::stderr(Form::Text),
+        "{}: {} events, {} lost, {} in {:.3} s in {}",
+        one.name,
+        crate::table::number(number("events")),
+        record_summary::lost(number("lost"), is_unknown),
+        bytes(number("bytes")),
+        summary["seconds"].as_f64().unwrap_or(0.0),
+        shown(&one.output.to_string_lossy()),
+    );
+    summary["state"] == "complete"
+}

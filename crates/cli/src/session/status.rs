@@ -1,0 +1,155 @@
+//! `tracewing session status`: what the channels of sessions record, as a table.
+
+use super::definition::{Definition, parse_word};
+use super::recorders;
+use super::store::Store;
+use crate::format::TableFormat;
+use crate::screen;
+use crate::table::reference::{self, View};
+use crate::table::{Cell, Column, TableOptions, columns, heads};
+use anyhow::Result;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+use tracewing_session::running::Running;
+use tracewing_units::{Duration as Nanoseconds, Pid};
+
+/// Time between the two looks that a rate takes.
+const BRIEFLY: Duration = Duration::from_millis(200);
+/// Time between two tables.
+const PERIOD: Duration = Duration::from_secs(1);
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("\
+Examples:
+  tracewing session status
+      of all sessions
+  tracewing session status web --watch
+      every second, until Ctrl-C
+{}", reference::help(&views())))]
+pub struct Args {
+    /// The session [default: all]
+    #[arg(value_name = "SESSION", value_parser = parse_word)]
+    session: Option<String>,
+
+    /// Print the table again every second
+    #[arg(long)]
+    watch: bool,
+
+    #[command(flatten)]
+    table: TableOptions,
+}
+
+/// A channel, and its recorder if it has one.
+struct Row {
+    session: String,
+    channel: String,
+    is_trigger: bool,
+    running: Option<Running>,
+    /// Events since an earlier look, and the time since then in seconds.
+    since: Option<(u64, f64)>,
+}
+
+impl Row {
+    fn state(&self) -> &'static str {
+        match &self.running {
+            None => "stopped",
+            Some(_) if self.is_trigger => "trigger",
+            Some(running) if running.figures.is_paused => "paused",
+            Some(running) if running.is_flight_recorder => "flight recorder",
+            Some(_) => "recording",
+        }
+    }
+
+    fn figure(&self, figure: fn(&Running) -> Cell) -> Cell {
+        self.running.as_ref().map_or(Cell::None, figure)
+    }
+}
+
+fn columns() -> Vec<Column<Row>> {
+    columns! { row: Row;
+        text "session" "session" key, "name of the session" => row.session.as_str().into();
+        text "channel" "channel" key, "name of the channel or the trigger" => row.channel.as_str().into();
+        text "state" "state" key, "recording, paused, flight recorder, trigger, or stopped" => row.state().into();
+        number "recorder" "recorder" low, "process id of the channel's recorder"
+            => row.running.as_ref().map(|one| Pid(one.pid.0)).into();
+        period "since" "elapsed" normal, "time since it was started"
+            => row.figure(|one| Cell::Period(Nanoseconds::from_ns(one.figures.elapsed)));
+        number "programs" "programs" normal, "programs that take part at present"
+            => row.figure(|one| Cell::Count(one.figures.programs.into()));
+        number "events" "events" high, "events written so far; none of a flight recorder's before a snapshot"
+            => row.figure(|one| Cell::Total(one.figures.events));
+        rate "events/s" "per_second" high, "events per second, since the last look"
+            => row.since.map_or(Cell::None, |(events, seconds)| Cell::Rate(events as f64 / seconds));
+        number "lost" "lost" high, "events lost; at least so many if more may be lost"
+            => row.figure(|one| match one.figures.is_lost_unknown {
+                true => Cell::AtLeast(one.figures.lost),
+                false => Cell::Total(one.figures.lost),
+            });
+        size "size" "bytes" normal, "bytes written so far" => row.figure(|one| Cell::Bytes(one.figures.bytes));
+        share "full" "fullest" normal, "how full the fullest buffer was at the last look at it"
+            => row.figure(|one| Cell::Share(f64::from(one.figures.fullest) / 100.0));
+        number "snapshots" "snapshots" low, "snapshots so far" => row.figure(|one| Cell::Count(one.figures.snapshots.into()));
+        text "folder" "folder" low, "the folder that it writes to"
+            => row.figure(|one| one.output.to_string_lossy().as_ref().into());
+    }
+}
+
+pub fn views() -> Vec<View> {
+    vec![View::new("session status", heads(columns()))]
+}
+
+pub fn run(store: &Store, args: &Args) -> Result<ExitCode> {
+    let layout = args.table.layout(&columns())?;
+    let format = args.table.format();
+    let sessions = match &args.session {
+        Some(name) => vec![store.get(name)?],
+        None => store.all()?,
+    };
+    let mut before = rows(&sessions);
+    let mut pause = BRIEFLY;
+    loop {
+        sleep(pause);
+        let mut now = rows(&sessions);
+        now.iter_mut().for_each(|row| row.since = since(row, &before));
+        let mut out = screen::stdout(format.into());
+        if args.watch && format == TableFormat::Table && std::io::stdout().is_terminal() {
+            out.write_all(CLEAR.as_bytes())?;
+        }
+        layout.table(&now).write(&mut out, format, ("channels", &[]), |_| Ok(()))?;
+        out.flush()?;
+        if !args.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        (before, pause) = (now, PERIOD);
+    }
+}
+
+fn rows(sessions: &[Definition]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for definition in sessions {
+        let running = recorders::of(&definition.name);
+        let channels = definition.channels.keys().map(|name| (name, false));
+        for (channel, is_trigger) in channels.chain(definition.triggers.keys().map(|name| (name, true))) {
+            let called = recorders::called(&definition.name, channel);
+            rows.push(Row {
+                session: definition.name.clone(),
+                channel: channel.clone(),
+                is_trigger,
+                running: running.iter().find(|one| one.name == called).cloned(),
+                since: None,
+            });
+        }
+    }
+    rows
+}
+
+/// What a channel has recorded since an earlier look at the same recorder.
+fn since(row: &Row, before: &[Row]) -> Option<(u64, f64)> {
+    let now = row.running.as_ref()?;
+    let before = before.iter().find_map(|row| row.running.as_ref().filter(|one| one.pid == now.pid))?;
+    let nanoseconds = now.figures.elapsed.checked_sub(before.figures.elapsed).filter(|time| *time > 0)?;
+    Some((now.figures.events.saturating_sub(before.figures.events), nanoseconds as f64 / 1e9))
+}

@@ -1,0 +1,122 @@
+//! Where the sessions of a user are: a file for each, in `$XDG_STATE_HOME/tracewing/sessions` or
+//! `.local/state/tracewing/sessions` in the home; root's are in `/var/lib/tracewing/sessions`, since root may
+//! have the home of another user.
+//!
+//! Only this user can write there: what a session says is run with the user's rights. A command that changes
+//! a session, or starts or stops one, holds a lock.
+
+use super::definition::Definition;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
+use std::env;
+use std::path::{Path, PathBuf};
+use tracewing_files::Dir;
+
+const ROOTS: &str = "/var/lib/tracewing/sessions";
+const EXTENSION: &str = "toml";
+
+/// The sessions of this user.
+pub struct Store {
+    folder: Dir,
+}
+
+/// The same, while no other command changes them.
+pub struct Locked<'a>(&'a Store);
+
+impl Store {
+    /// Finds the folder, or makes it.
+    pub fn open() -> Result<Self> {
+        let path = folder()?;
+        let folder = Dir::private(&path);
+        let failed = || format!("cannot use the folder for sessions, {}", path.display());
+        Ok(Self { folder: folder.with_context(failed)? })
+    }
+
+    pub fn lock(&self) -> Result<Locked<'_>> {
+        flock(&self.folder, FlockOperation::LockExclusive).context("cannot lock the folder for sessions")?;
+        Ok(Locked(self))
+    }
+
+    pub fn get(&self, name: &str) -> Result<Definition> {
+        let file = file(name);
+        if !self.folder.has(&file) {
+            match self.names()?.as_slice() {
+                [] => bail!("there are no sessions: `tracewing session create NAME` describes one"),
+                names => bail!("there is no session {name}; there are: {}", names.join(", ")),
+            }
+        }
+        Definition::read(&self.folder.path().join(file))
+    }
+
+    /// The only one that there is.
+    pub fn only(&self) -> Result<Definition> {
+        match self.names()?.as_slice() {
+            [] => bail!("there are no sessions: `tracewing session create NAME` describes one"),
+            [name] => self.get(name),
+            names => bail!("there are several sessions, name one: {}", names.join(", ")),
+        }
+    }
+
+    /// All, in the order of their names.
+    pub fn all(&self) -> Result<Vec<Definition>> {
+        self.names()?.iter().map(|name| self.get(name)).collect()
+    }
+
+    fn names(&self) -> Result<Vec<String>> {
+        let entries = self.folder.entries().context("cannot read the folder for sessions")?;
+        let paths = entries.iter().map(Path::new);
+        let files = paths.filter(|path| path.extension().is_some_and(|extension| extension == EXTENSION));
+        let mut names: Vec<String> =
+            files.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+impl Locked<'_> {
+    /// Keeps a new session.
+    pub fn add(&self, definition: &Definition) -> Result<()> {
+        let name = &definition.name;
+        ensure!(
+            !self.0.folder.has(file(name)),
+            "there is a session {name} already: `tracewing session destroy {name}` forgets it"
+        );
+        self.replace(definition)
+    }
+
+    /// Keeps a session as it is now.
+    pub fn replace(&self, definition: &Definition) -> Result<()> {
+        let file = file(&definition.name);
+        let written = self.0.folder.replace(&file, definition.to_toml()?.as_bytes());
+        written.with_context(|| format!("cannot write {}", self.0.folder.path().join(file).display()))
+    }
+
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let file = file(name);
+        let removed = self.0.folder.remove(&file);
+        removed.with_context(|| format!("cannot remove {}", self.0.folder.path().join(file).display()))
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let _ = flock(&self.0.folder, FlockOperation::Unlock);
+    }
+}
+
+fn file(name: &str) -> String {
+    format!("{name}.{EXTENSION}")
+}
+
+fn folder() -> Result<PathBuf> {
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(state) = absolute("XDG_STATE_HOME") {
+        return Ok(state.join("tracewing/sessions"));
+    }
+    if geteuid().is_root() {
+        return Ok(ROOTS.into());
+    }
+    let home = absolute("HOME").context("no folder for sessions: neither XDG_STATE_HOME nor HOME is set")?;
+    Ok(home.join(".local/state/tracewing/sessions"))
+}

@@ -1,0 +1,170 @@
+//! Sessions of a test: in a folder of its own, stopped when it ends.
+
+use crate::harness::{self, Json, Printed, RunExt};
+use crate::recorded::program;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tracewing_testing::am_root;
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// The sessions, in a folder that is also the one for running programs and for states.
+pub struct Background {
+    folder: tempfile::TempDir,
+    /// Words before the command, which make it another user's.
+    before: Vec<String>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Background {
+    pub fn new() -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("run")).unwrap();
+        rustix::fs::chmod(folder.path().join("run"), rustix::fs::Mode::RWXU).unwrap();
+        Self { folder, before: Vec::new(), _alone: alone }
+    }
+
+    /// The same of another user, which needs root.
+    pub fn of_user(user: u32) -> Self {
+        let mut this = Self::new();
+        for path in [this.folder.path().to_owned(), this.folder.path().join("run")] {
+            std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+        }
+        this.before = as_user(user);
+        this
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The list of recorders that programs read.
+    pub fn join_file(&self) -> PathBuf {
+        match am_root() && self.before.is_empty() {
+            true => "/run/tracewing/join".into(),
+            false => self.folder().join("run/tracewing/join"),
+        }
+    }
+
+    /// A program that is run with the folder's variables.
+    pub fn command(&self, before: &[String], program: impl AsRef<Path>) -> Command {
+        let mut command = match before {
+            [] => Command::new(program.as_ref()),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program.as_ref());
+                command
+            }
+        };
+        command.current_dir(self.folder()).env("XDG_CONFIG_HOME", "/nonexistent");
+        command
+            .env("XDG_STATE_HOME", self.folder().join("state"))
+            .env("XDG_RUNTIME_DIR", self.folder().join("run"));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn ran(&self, line: &str) -> Output {
+        self.command(&self.before, harness::TRACEWING).args(line.split(' ')).ran()
+    }
+
+    pub fn succeeds(&self, line: &str) -> Output {
+        let output = self.ran(line);
+        assert!(output.status.success(), "{line}: {}", output.notes());
+        output
+    }
+
+    /// What a command says that fails.
+    pub fn fails(&self, line: &str) -> String {
+        let output = self.ran(line);
+        assert!(!output.status.success(), "{line}: {}", output.text());
+        output.notes()
+    }
+
+    /// Starts a session, and gives the folder of this start.
+    pub fn start(&self, name: &str) -> PathBuf {
+        self.succeeds(&format!("session start {name}")).text().trim_end().into()
+    }
+
+    /// What `status` says of a channel or a trigger.
+    pub fn channel(&self, session: &str, channel: &str) -> Value {
+        let status = self.succeeds(&format!("session status {session} --format json")).json();
+        let rows = status["channels"].as_array().unwrap();
+        rows.iter().find(|row| row["channel"] == channel).unwrap().clone()
+    }
+
+    /// Process ids of all recorders.
+    pub fn recorders(&self) -> Vec<u32> {
+        let status = self.succeeds("session status --format json").json();
+        let rows = status["channels"].as_array().unwrap();
+        rows.iter().filter_map(|row| row["recorder"].as_u64()).map(|pid| pid as u32).collect()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let names = self.ran("session list --format json").text();
+        for line in names.lines() {
+            let session: Value = serde_json::from_str(line).unwrap_or_default();
+            if session["state"] == "started" {
+                self.ran(&format!("session stop {}", session["session"].as_str().unwrap_or_default()));
+            }
+        }
+    }
+}
+
+pub fn as_user(user: u32) -> Vec<String> {
+    ["setpriv", &format!("--reuid={user}"), &format!("--regid={user}"), "--clear-groups"]
+        .map(str::to_owned)
+        .into()
+}
+
+/// The program `pilot`, which nothing records unless a session does.
+pub struct Pilot {
+    process: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Pilot {
+    pub fn start(sessions: &Background) -> Self {
+        Self::run(sessions, &[])
+    }
+
+    pub fn run(sessions: &Background, before: &[String]) -> Self {
+        let mut process = sessions
+            .command(before, program("pilot"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (orders, answers) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
+        let mut this = Self { process, orders, answers };
+        this.emit(0); // it runs
+        this
+    }
+
+    /// Every thread emits so many events. How many all have emitted since the program began.
+    pub fn emit(&mut self, events: u64) -> u64 {
+        writeln!(self.orders.as_mut().unwrap(), "emit {events}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        answer.trim_end().split(' ').map(|number| number.parse::<u64>().unwrap()).sum()
+    }
+
+    pub fn threads(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap().count()
+    }
+}
+
+impl Drop for Pilot {
+    fn drop(&mut self) {
+        self.orders = None;
+        let _ = self.process.wait();
+    }
+}

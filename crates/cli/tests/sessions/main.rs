@@ -1,0 +1,217 @@
+//! Sessions: recorders in the background that record all programs of a user, those that run and those that
+//! start later; their channels and triggers; other users.
+//!
+//! Root's sessions are found by all programs of the machine that start, so these tests run one at a time.
+
+mod background;
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../recorded/mod.rs"]
+mod recorded;
+mod triggers;
+mod users;
+
+use background::{Background, Pilot};
+use harness::{Json, Printed};
+use recorded::list;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+use tracewing_testing::{NOBODY, am_root, wait_until};
+
+/// How many events of the pilot a trace has.
+fn counted(trace: &Path) -> u64 {
+    list(trace).iter().filter(|event| event.name == "pilot:count").count() as u64
+}
+
+#[test]
+fn programs_that_run_and_those_that_start_later_are_recorded() {
+    let sessions = Background::new();
+    let mut earlier = Pilot::start(&sessions);
+    let threads = earlier.threads();
+    sessions.succeeds("session create web -e pilot:* -o traces");
+    let folder = sessions.start("web");
+    wait_until("the running program is recorded", || sessions.channel("web", "main")["programs"] == 1);
+    let mut later = Pilot::start(&sessions);
+    let emitted: u64 = earlier.emit(1000) + later.emit(500);
+    assert!(sessions.succeeds("session list").text().contains("web  started"));
+    let stopped = sessions.succeeds("session stop web");
+    assert!(
+        stopped.notes().contains("web/main:") && stopped.notes().contains(" 0 lost"),
+        "{}",
+        stopped.notes()
+    );
+    assert_eq!(counted(&folder.join("main")), emitted);
+    wait_until("nothing of tracewing is left in the program", || earlier.threads() == threads);
+
+    // Programs that have taken part in a session take part in the next one.
+    let folder = sessions.start("web");
+    wait_until("both are recorded again", || sessions.channel("web", "main")["programs"] == 2);
+    let again = earlier.emit(10) + later.emit(10) - emitted;
+    sessions.succeeds("session destroy web");
+    assert_eq!(counted(&folder.join("main")), again);
+    assert!(sessions.fails("session start web").contains("there are no sessions"));
+}
+
+#[test]
+fn an_event_goes_to_each_channel_that_wants_it() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.succeeds("channel add web few -e pilot:* --where number<=10 --sub-buffers 2");
+    assert!(sessions.fails("channel add web few -e x").contains("has a channel or trigger few already"));
+    assert!(sessions.fails("channel add web main -o x").contains("-o is the session's"));
+    assert!(sessions.fails("channel add web more -- ./x").contains("a session has no command"));
+    let folder = sessions.start("web");
+    assert!(sessions.fails("channel add web late").contains("session stop web"));
+    assert!(sessions.fails("session start web").contains("is started already"));
+    let mut pilot = Pilot::start(&sessions);
+    let emitted = pilot.emit(1000);
+    let rules = sessions.succeeds("rules web/few").text();
+    assert!(rules.contains("number<=10") || rules.contains("number <= 10"), "{rules}");
+    assert!(sessions.fails("rules web").contains("web/main"), "several channels");
+    sessions.succeeds("session stop");
+    assert_eq!(counted(&folder.join("main")), emitted);
+    assert_eq!(counted(&folder.join("few")), emitted / 100);
+    assert_eq!(counted(&folder), emitted + emitted / 100, "the session's folder is read as a whole");
+}
+
+#[test]
+fn sessions_are_written_and_read() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e a:* -e b:* --where x>1 --sub-buffers 8");
+    sessions.succeeds("channel add web kernel --system-wide -k sched_*");
+    sessions.succeeds("trigger add web slow -e a:x --do snapshot --do notify");
+    let saved = sessions.succeeds("session save web").text();
+    sessions.succeeds("session save web -o web.toml");
+    assert!(sessions.fails("session load web.toml").contains("there is a session web already"));
+    sessions.succeeds("session destroy web");
+    sessions.succeeds("session load web.toml");
+    assert_eq!(sessions.succeeds("session save").text(), saved);
+    for (text, why) in [
+        (saved.replace("sub-buffers", "sub-bufers"), "--sub-bufers"),
+        (saved.replace("name = \"web\"", "name = \"../x\""), "expected a name"),
+        (saved.replace("[trigger.slow]", "[trigger.main]"), "is a channel and a trigger"),
+        ("[".to_owned(), "TOML"),
+    ] {
+        fs::write(sessions.folder().join("bad.toml"), text).unwrap();
+        let said = sessions.fails("session load bad.toml");
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn programs_join_eight_recordings_and_a_session_with_more_does_not_start() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web");
+    for number in 2..=9 {
+        sessions.succeeds(&format!("channel add web c{number}"));
+    }
+    let said = sessions.fails("session start web");
+    assert!(said.contains("8 recordings of all programs are running already"), "{said}");
+    assert!(sessions.recorders().is_empty(), "none of the others stays");
+    assert!(!sessions.join_file().exists());
+    assert_eq!(fs::read_dir(sessions.folder().join("web")).unwrap().count(), 0, "nor a folder");
+}
+
+#[test]
+fn a_recorder_that_is_killed_is_in_nobodys_way() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.start("web");
+    let recorders = sessions.recorders();
+    for pid in &recorders {
+        tracewing_testing::signal(*pid, libc::SIGKILL);
+    }
+    wait_until("it is gone", || recorders.iter().all(|pid| !is_running(*pid)));
+    assert!(sessions.join_file().exists(), "it could not remove its entry");
+    let mut pilot = Pilot::start(&sessions);
+    pilot.emit(1);
+    assert_eq!(sessions.channel("web", "main")["state"], "stopped");
+    sessions.start("web");
+    assert_eq!(fs::read_to_string(sessions.join_file()).unwrap().split(':').count(), 1);
+    sessions.succeeds("session stop");
+}
+
+/// Whether a process is one that its parent could not collect yet.
+fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn a_file_that_is_no_list_of_recorders_keeps_no_program_waiting() {
+    let sessions = Background::new();
+    let folder = sessions.folder().join("run/tracewing");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("join");
+    let silent = sessions.folder().join("silent");
+    let _listener = std::os::unix::net::UnixListener::bind(&silent).unwrap();
+    let write = |mode: u32| {
+        let mut options = fs::File::options();
+        let opened = options.create_new(true).write(true).mode(mode).open(&file).unwrap();
+        opened.set_permissions(fs::Permissions::from_mode(mode)).unwrap();
+        fs::write(&file, silent.as_os_str().as_encoded_bytes()).unwrap();
+    };
+    let plants: [(&str, &dyn Fn()); 5] = [
+        ("a pipe", &|| {
+            rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+                .unwrap();
+        }),
+        ("a link", &|| symlink("/dev/zero", &file).unwrap()),
+        ("a file that others can write to", &|| write(0o666)),
+        ("nonsense", &|| fs::write(&file, [b':', 0, 0xff, b'/'].repeat(1000)).unwrap()),
+        ("another user's file", &|| {
+            write(0o644);
+            if am_root() {
+                std::os::unix::fs::chown(&file, Some(NOBODY), None).unwrap();
+            } else {
+                fs::remove_file(&file).unwrap();
+            }
+        }),
+    ];
+    for (what, plant) in plants {
+        plant();
+        // A program that would follow it waits for a minute.
+        let begin = std::time::Instant::now();
+        Pilot::start(&sessions).emit(1);
+        assert!(begin.elapsed().as_secs() < 50, "{what}");
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let sessions = Background::new();
+    for (line, why) in [
+        ("session start", "there are no sessions"),
+        ("session create 12", "expected a name"),
+        ("session create ../x", "expected a name"),
+        ("session create web --session x", "--session is not an option of channels"),
+        ("session create web --do snapshot", "options of triggers"),
+        ("session create web --sub-buffers x", "invalid value"),
+        ("session load nothing", "cannot use the session in nothing"),
+        ("trigger add web slow", "there are no sessions"),
+    ] {
+        let said = sessions.fails(line);
+        assert!(said.contains(why), "{line}: {said}");
+    }
+    sessions.succeeds("session create web");
+    assert!(sessions.fails("trigger add web slow -e a:b").contains("a trigger does something"));
+    assert!(sessions.fails("session create web").contains("there is a session web already"));
+    assert!(sessions.fails("channel remove web main").contains("last channel"));
+    assert!(sessions.fails("session stop").contains("is not started"));
+    sessions.succeeds("session create other");
+    assert!(sessions.fails("session save").contains("name one: other, web"));
+    let rows = sessions.succeeds("session status --format json").json();
+    let states: BTreeMap<_, _> = rows["channels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["session"].as_str().unwrap().to_owned(), row["state"].clone()))
+        .collect();
+    assert_eq!(
+        states,
+        [("other", "stopped"), ("web", "stopped")].map(|(a, b)| (a.to_owned(), b.into())).into()
+    );
+}

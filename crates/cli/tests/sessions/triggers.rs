@@ -1,0 +1,75 @@
+//! Triggers: what is done when an event comes.
+
+use crate::background::{Background, Pilot};
+use crate::harness::Printed;
+use crate::recorded::list;
+use std::fs;
+use std::path::PathBuf;
+use tracewing_testing::wait_until;
+
+/// The numbers and stamps of the pilot's events with a number.
+fn with_number(trace: &std::path::Path, number: u64) -> Vec<u64> {
+    let events = list(trace);
+    let counts = events.iter().filter(|event| event.name == "pilot:count");
+    counts.filter(|event| event.payload["number"] == number).map(|event| event.stamp).collect()
+}
+
+#[test]
+fn a_snapshot_has_the_event_that_has_fired() {
+    let sessions = Background::new();
+    sessions.succeeds("session create flight --flight-recorder");
+    sessions.succeeds(
+        "trigger add flight hit -e pilot:count --where number==777 --do snapshot --exec /bin/echo --at-most-every 3600",
+    );
+    let folder = sessions.start("flight");
+    let mut pilot = Pilot::start(&sessions);
+    pilot.emit(776);
+    assert_eq!(sessions.channel("flight", "hit")["events"], 0);
+    pilot.emit(1000);
+    wait_until("the snapshot is taken", || sessions.channel("flight", "main")["snapshots"] == 1);
+    // It fires once an hour.
+    let mut second = Pilot::start(&sessions);
+    second.emit(1000);
+    wait_until("all that fires is recorded", || {
+        let fired = sessions.channel("flight", "hit")["events"].as_u64().unwrap();
+        fired == pilot.emit(0) / 1776 + second.emit(0) / 1000
+    });
+    let said = sessions.succeeds("session stop flight");
+    let snapshot = folder.join("main/snapshot-1");
+    let fired = with_number(&folder.join("hit"), 777);
+    let found = with_number(&snapshot, 777);
+    // A program writes an event to its recordings one after the other, and to the trigger last.
+    assert!(fired.iter().min() > found.iter().min() && !found.is_empty(), "{fired:?}, {found:?}");
+    let log = fs::read_to_string(folder.join("hit.log")).unwrap();
+    assert_eq!(log.matches("fired: snapshot").count(), 1, "{log}");
+    assert!(log.contains(&format!("{}\n", snapshot.display())), "the program that has run: {log}");
+    assert!(said.notes().contains("flight/hit: "), "{}", said.notes());
+    let others = list(&folder.join("hit")).into_iter().filter(|event| event.name != "pilot:count").count();
+    assert_eq!(others, 0, "events of tracewing would fire it, too");
+}
+
+#[test]
+fn archives_end_when_an_event_comes_and_pauses_begin() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.succeeds("trigger add web round -e pilot:count --where number==100 --do rotate --do pause");
+    sessions.succeeds(
+        "trigger add web wrong -e pilot:count --where number==100 --do snapshot --exec /no/such/program",
+    );
+    let folder = sessions.start("web");
+    let mut pilot = Pilot::start(&sessions);
+    pilot.emit(200);
+    wait_until("it is paused", || sessions.channel("web", "main")["state"] == "paused");
+    let before = pilot.emit(0);
+    pilot.emit(200);
+    sessions.succeeds("session stop web");
+    let archives: Vec<PathBuf> =
+        fs::read_dir(folder.join("main/archives")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(archives.len(), 2, "{archives:?}");
+    assert_eq!(crate::counted(&folder.join("main")), before);
+    let log = fs::read_to_string(folder.join("wrong.log")).unwrap();
+    assert!(
+        log.contains("no channel of the session can snapshot") && log.contains("/no/such/program: "),
+        "{log}"
+    );
+}

@@ -1,0 +1,186 @@
+//! The file by which all programs that start find the recorders that want them
+//! ([`JOIN_FILE`](tracewing_abi::JOIN_FILE)).
+//!
+//! It is there only while a recorder wants them; without it, the start of a program costs two look-ups that
+//! fail. A recorder's entry is its socket, whose name is no secret then: root's recorder lets in programs of
+//! all users anyway, and the file of another user can be read by that user alone. Entries of recorders that
+//! were killed are removed by the next recorder. The newest one is the last, and programs join it last. A
+//! recorder that changes the file holds a lock on its folder, and puts a new file in its place, so that
+//! programs always see a whole one.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Mode, OFlags, fchmod, flock, fstat, mkdirat, openat, renameat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::{Uid, getuid};
+use tracewing_abi::{JOIN_FILE, LARGEST_JOIN_FILE, ROOT_FOLDER, USER_FOLDER_VARIABLE, USER_FOLDERS};
+
+use crate::Error;
+use crate::socket::{FOLDER, MOST_RECORDERS, is_private};
+
+/// The file while it is written.
+const NEW: &str = "join.new";
+
+/// A recorder's entry in the file, until this is dropped.
+pub(crate) struct Listing {
+    folder: OwnedFd,
+    socket: PathBuf,
+}
+
+impl Listing {
+    /// Adds the recorder that listens at a socket.
+    ///
+    /// # Errors
+    /// This user has no folder for the file, or as many recorders as programs can join are listed.
+    pub(crate) fn add(socket: &Path) -> Result<Self, Error> {
+        let parent = parent().ok_or(Error::NoUserFolder)?;
+        Self::within(&parent, socket)
+    }
+
+    fn within(parent: &Path, socket: &Path) -> Result<Self, Error> {
+        let failed = |source: io::Error| Error::Listing { path: parent.join(JOIN_FILE), source };
+        let folder = folder(parent).map_err(failed)?;
+        let this = Self { folder, socket: socket.to_owned() };
+        let is_added = this.change(|others| {
+            (others.len() < MOST_RECORDERS).then(|| [others, &[socket.to_owned()]].concat())
+        });
+        if is_added.map_err(failed)? { Ok(this) } else { Err(Error::TooManyListed(MOST_RECORDERS)) }
+    }
+
+    /// Replaces the entries of other recorders that live by what `change` makes of them, if anything. Says
+    /// whether it did.
+    fn change(&self, change: impl FnOnce(&[PathBuf]) -> Option<Vec<PathBuf>>) -> io::Result<bool> {
+        flock(&self.folder, FlockOperation::LockExclusive)?;
+        let changed = self.change_locked(change);
+        let _ = flock(&self.folder, FlockOperation::Unlock);
+        changed
+    }
+
+    fn change_locked(&self, change: impl FnOnce(&[PathBuf]) -> Option<Vec<PathBuf>>) -> io::Result<bool> {
+        let others: Vec<PathBuf> =
+            self.listed().into_iter().filter(|path| *path != self.socket && path.exists()).collect();
+        let Some(all) = change(&others) else { return Ok(false) };
+        let name = file_name();
+        if all.is_empty() {
+            match unlinkat(&self.folder, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let paths: Vec<&OsStr> = all.iter().map(|path| path.as_os_str()).collect();
+        let _ = unlinkat(&self.folder, NEW, AtFlags::empty());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.folder, NEW, flags, Mode::RUSR | Mode::WUSR)?;
+        // Regardless of the umask.
+        let is_root = getuid() == Uid::ROOT;
+        fchmod(&file, Mode::from_raw_mode(if is_root { 0o644 } else { 0o600 }))?;
+        File::from(file).write_all(paths.join(OsStr::new(":")).as_bytes())?;
+        renameat(&self.folder, NEW, &self.folder, name)?;
+        Ok(true)
+    }
+
+    /// The entries, or none where they cannot be read: what another program has written is not kept.
+    fn listed(&self) -> Vec<PathBuf> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut bytes = Vec::new();
+        if let Ok(file) = openat(&self.folder, file_name(), flags, Mode::empty()) {
+            let _ = File::from(file).take(LARGEST_JOIN_FILE as u64).read_to_end(&mut bytes);
+        }
+        let paths = bytes.split(|byte| *byte == b':').filter(|path| !path.is_empty());
+        paths.map(|path| Path::new(OsStr::from_bytes(path)).to_owned()).collect()
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        // Otherwise the next recorder removes the entry.
+        let _ = self.change(|others| Some(others.to_vec()));
+    }
+}
+
+fn file_name() -> &'static str {
+    JOIN_FILE.rsplit('/').next().unwrap_or(JOIN_FILE)
+}
+
+/// Opens the file's folder, or makes it.
+fn folder(parent: &Path) -> io::Result<OwnedFd> {
+    let parent = openat(CWD, parent, FOLDER & !OFlags::NOFOLLOW, Mode::empty())?;
+    let name = JOIN_FILE.split('/').next().unwrap_or(JOIN_FILE);
+    match mkdirat(&parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let folder = openat(&parent, name, FOLDER, Mode::empty())?;
+    let data = fstat(&folder)?;
+    if data.st_uid != getuid().as_raw() || data.st_mode & 0o022 != 0 {
+        return Err(io::Error::other("the folder is another user's, or others can write to it"));
+    }
+    // Regardless of the umask. Programs of all users read root's file.
+    let is_root = getuid() == Uid::ROOT;
+    fchmod(&folder, Mode::from_raw_mode(if is_root { 0o755 } else { 0o700 }))?;
+    Ok(folder)
+}
+
+/// Where programs look for the file of this user.
+fn parent() -> Option<PathBuf> {
+    let user = getuid();
+    if user == Uid::ROOT {
+        return Some(ROOT_FOLDER.into());
+    }
+    let own = env::var_os(USER_FOLDER_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = own.unwrap_or_else(|| Path::new(USER_FOLDERS).join(user.as_raw().to_string()));
+    is_private(&own).then_some(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn entries(parent: &Path) -> String {
+        fs::read_to_string(parent.join(JOIN_FILE)).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_file_is_there_while_a_recorder_is_listed() {
+        let parent = tempfile::tempdir().unwrap();
+        let sockets: Vec<PathBuf> =
+            (0..MOST_RECORDERS + 1).map(|number| parent.path().join(number.to_string())).collect();
+        sockets.iter().for_each(|path| fs::write(path, "").unwrap());
+        let add = |number: usize| Listing::within(parent.path(), &sockets[number]);
+        let (first, second) = (add(0).unwrap(), add(1).unwrap());
+        assert_eq!(entries(parent.path()), format!("{}:{}", sockets[0].display(), sockets[1].display()));
+        drop(first);
+        assert_eq!(entries(parent.path()), sockets[1].display().to_string());
+        let rest: Vec<Listing> = (2..MOST_RECORDERS + 1).map(|number| add(number).unwrap()).collect();
+        assert!(matches!(add(0), Err(Error::TooManyListed(MOST_RECORDERS))));
+        assert_eq!(entries(parent.path()).split(':').count(), MOST_RECORDERS);
+        // That of a recorder that was killed.
+        fs::remove_file(&sockets[1]).unwrap();
+        std::mem::forget(second);
+        let first = add(0).unwrap();
+        assert!(!entries(parent.path()).contains(&*sockets[1].to_string_lossy()));
+        drop((rest, first));
+        assert!(!parent.path().join(JOIN_FILE).exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("tracewing");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(Listing::within(parent.path(), Path::new("/s")).is_err());
+        fs::remove_dir(&folder).unwrap();
+        std::os::unix::fs::symlink("/tmp", &folder).unwrap();
+        assert!(Listing::within(parent.path(), Path::new("/s")).is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! What is done when an event comes: a recorder whose only purpose that is records the events that are meant,
+//! in small buffers that it looks at every few milliseconds, and asks other recorders of the session.
+//!
+//! The program does nothing for it but write its event. The thread here asks, so that the recorder's loop
+//! waits for no other process. The events are on disk, too: the recording says what has fired, and when.
+//!
+//! A flight recorder that is asked has the event in its buffers: a program writes an event to its recordings
+//! in the order in which it joined them, and joins triggers last. If an earlier recording has ended, a
+//! trigger may have its place; then a program that is preempted between the two writes for longer than the
+//! trigger takes can be seen here first.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use crate::ask::{AskError, Running};
+use crate::change::Change;
+use crate::on_archive::run;
+use crate::options::{Action, Trigger};
+use crate::running::Recordings;
+
+/// How long what is being done may take at the end of the recording.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// The thread that acts, and the events that have fired so far.
+pub(crate) struct Firing {
+    fired: Sender<()>,
+    said: Receiver<String>,
+    seen: u64,
+}
+
+impl Firing {
+    /// Nothing has fired. To be called before the priority of this thread is raised: commands have the one
+    /// that the recorder was started with.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(crate) fn new(trigger: Trigger) -> io::Result<Self> {
+        let (fired, next) = channel();
+        let (say, said) = channel();
+        Builder::new().name("tracewing-fire".to_owned()).spawn(move || work(&trigger, &next, &say))?;
+        Ok(Self { fired, said, seen: 0 })
+    }
+
+    /// So many events have come since the recording began. Gives lines about what was done.
+    pub(crate) fn look(&mut self, events: u64) -> Vec<String> {
+        if events > self.seen {
+            self.seen = events;
+            let _ = self.fired.send(()); // the thread lives as long as this
+        }
+        self.said.try_iter().collect()
+    }
+
+    /// Waits until what is being done is over, for some seconds at most. Gives lines about it.
+    pub(crate) fn finish(self) -> Vec<String> {
+        let Self { fired, said, .. } = self;
+        drop(fired);
+        let until = Instant::now() + ENDING;
+        let mut lines = Vec::new();
+        loop {
+            match said.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => lines.push(line),
+                Err(RecvTimeoutError::Disconnected) => return lines,
+                Err(RecvTimeoutError::Timeout) => {
+                    lines.push("what the trigger does was not over when the recording ended".to_owned());
+                    return lines;
+                }
+            }
+        }
+    }
+}
+
+fn work(trigger: &Trigger, fired: &Receiver<()>, say: &Sender<String>) {
+    // Found ahead of time: one that does not answer would delay the first action.
+    let mut targets = targets(trigger);
+    let mut last: Option<Instant> = None;
+    for () in fired {
+        if last.is_some_and(|last| last.elapsed() < trigger.pause) {
+            continue;
+        }
+        last = Some(Instant::now());
+        let mut folder = None;
+        for action in &trigger.actions {
+            let line = match act(action, trigger, &mut targets, &mut folder) {
+                Ok(done) => format!("fired: {done}"),
+                Err(why) => format!("fired, but not done: {why}"),
+            };
+            if say.send(line).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The recordings that the trigger is for, as far as they run.
+fn targets(trigger: &Trigger) -> Vec<Running> {
+    let mut running = Recordings::find().running;
+    running.retain(|one| trigger.targets.contains(&one.name));
+    running
+}
+
+/// Does one thing, and says what. `folder`: of the latest snapshot or archive.
+fn act(
+    action: &Action,
+    trigger: &Trigger,
+    targets: &mut Vec<Running>,
+    folder: &mut Option<PathBuf>,
+) -> Result<String, String> {
+    let asked: fn(&Running) -> Result<Option<PathBuf>, AskError> = match action {
+        Action::Notify => return Ok("noted".to_owned()),
+        Action::Run(command) => {
+            let failed = run(command, folder.as_deref());
+            let command = command.to_string_lossy();
+            return failed.map_or(Ok(format!("{command} has run")), |why| Err(format!("{command}: {why}")));
+        }
+        Action::Snapshot => |one| one.snapshot().map(Some),
+        Action::Rotate => |one| one.rotate().map(Some),
+        Action::Pause => |one| one.change(&Change::Pause).map(|_| None),
+        Action::Resume => |one| one.change(&Change::Resume).map(|_| None),
+    };
+    let suits = |one: &Running| match action {
+        Action::Snapshot => one.is_flight_recorder,
+        Action::Rotate => !one.is_flight_recorder,
+        _ => true,
+    };
+    let mut done = Vec::new();
+    for is_again in [false, true] {
+        for one in targets.iter().filter(|one| suits(one)) {
+            match asked(one) {
+                Ok(Some(path)) => {
+                    done.push(path.display().to_string());
+                    *folder = Some(path);
+                }
+                Ok(None) => done.push(one.name.clone()),
+                // Another recorder may have its place since.
+                Err(AskError::NoAnswer(_)) if !is_again => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        if !done.is_empty() {
+            return Ok(format!("{action} {}", done.join(", ")));
+        }
+        *targets = self::targets(trigger);
+    }
+    Err(format!("no channel of the session can {action}"))
+}
