@@ -6,6 +6,7 @@
 mod background;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod lttng;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod triggers;
