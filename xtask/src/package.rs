@@ -38,6 +38,9 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "usr/share/fish/vendor_completions.d/tracewing.fish"),
 ];
 
+/// The programs that the tutorial and other pages record.
+const EXAMPLES: [&str; 3] = ["quotes", "reactivity", "shop"];
+
 const COPYRIGHT: &str = "\
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: tracewing
@@ -49,7 +52,8 @@ License: Apache-2.0 or MIT
  .
 ";
 
-/// What the trial runs in the bare Debian: a program with locks and threads is recorded and read.
+/// What the trial runs in the bare Debian: a program with locks and threads is recorded and read, and the bug
+/// of the tutorial is found.
 const TRIAL: &str = "set -e
 dpkg -i /tracewing.deb
 tracewing --version
@@ -61,19 +65,28 @@ tracewing locks /trace -n 3
 test -n \"$(tracewing list -n 1 /trace)\"
 test -s /usr/share/man/man1/tracewing-record.1.gz
 test -s /usr/share/bash-completion/completions/tracewing
+PATH=$PATH:/usr/lib/tracewing/examples
+tracewing record -q -o /slow -- quotes --seconds 2
+tracewing latency /slow --begin quotes:request --end quotes:answer --match '$task' -n 1
+tracewing locks /slow --by caller -n 1 2>&1 | tee /locks
+grep 'examples/quotes/src/cache.rs:[0-9]*, is held across an .await' /locks
+tracewing record -q -o /fixed -- quotes --seconds 2 --fixed
+tracewing locks /fixed --by caller 2>&1 | tee /locks
+if grep 'is held across an .await' /locks; then exit 1; fi
+test -s /usr/share/doc/tracewing/docs/tutorial.md
 dpkg -r tracewing
 test ! -e /usr/bin/tracewing
 ";
 
 pub fn run(options: &Options) -> Result<()> {
     if options.crates {
-        check_licences()?;
-        cargo(&["publish", "--workspace", "--dry-run", "--allow-dirty"])?;
-        return try_installed();
+        return check_crates();
     }
     packages::ensure(packages::FOR_PACKAGE)?;
     let profile: &[&str] = if options.debug { &[] } else { &["--release"] };
-    cargo(&[&["build", "-p", "tracewing-cli", "-p", "tracewing-preload"], profile].concat())?;
+    let mut packages = vec!["-p", "tracewing-cli", "-p", "tracewing-preload"];
+    packages.extend(EXAMPLES.iter().flat_map(|example| ["-p", example]));
+    cargo(&[&["build"], profile, &packages].concat())?;
     let built = target_folder()?.join(if options.debug { "debug" } else { "release" });
     let out = match &options.out {
         Some(out) => out.clone(),
@@ -96,6 +109,10 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
     copy(&built.join("tracewing"), &program, 0o755)?;
     copy(&built.join("libtracewing_preload.so"), &library, 0o644)?;
     output(Command::new("strip").args(["--strip-debug"]).arg(&program).arg(&library))?;
+    for example in EXAMPLES {
+        // With line tables: the pages show lines of their sources.
+        copy(&built.join(example), &tree.join("usr/lib/tracewing/examples").join(example), 0o755)?;
+    }
     for (shell, path) in COMPLETIONS {
         write(&tree.join(path), &output(Command::new(&program).args(["completions", shell]))?)?;
     }
@@ -105,9 +122,25 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
     let mit = fs::read_to_string(root.join("LICENSE-MIT"))?;
     let mit = mit.lines().map(|line| if line.is_empty() { " .\n".to_owned() } else { format!(" {line}\n") });
     write(&about.join("copyright"), (COPYRIGHT.to_owned() + &mit.collect::<String>()).as_bytes())?;
+    copy_book(&root.join("docs"), &about.join("docs"))?;
+    write(&about.join("README.md"), &fs::read(root.join("README.md"))?)?;
     let changes = about.join("changelog");
     write(&changes, &fs::read(root.join("CHANGELOG.md"))?)?;
     compress(&changes)
+}
+
+/// The pages and pictures of the book, so that they can be read without a clone.
+fn copy_book(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let copy = to.join(path.file_name().context("an entry has a name")?);
+        if path.is_dir() {
+            copy_book(&path, &copy)?;
+        } else {
+            write(&copy, &fs::read(&path)?)?;
+        }
+    }
+    Ok(())
 }
 
 /// A page for the program, and for each command of it, as its help lists them.
@@ -198,6 +231,42 @@ fn try_in_root(package: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// All public crates as crates.io would get them, with the oldest compiler that they promise. What all of
+/// them depend on is compiled once.
+fn check_crates() -> Result<()> {
+    check_licences()?;
+    let target = target_folder()?.join("crates");
+    let mut publish = oldest_cargo()?;
+    run_command(publish.args(["publish", "--workspace", "--dry-run", "--allow-dirty"]).env(TARGET, &target))?;
+    try_installed(&target)
+}
+
+/// Where cargo puts what it compiles, also what it compiles to check a package.
+const TARGET: &str = "CARGO_TARGET_DIR";
+
+/// The oldest cargo, and with it the oldest compiler, that the crates promise to be compiled by.
+fn oldest_cargo() -> Result<Command> {
+    let oldest = format!("{}.0", env!("CARGO_PKG_RUST_VERSION"));
+    let rustup = |arguments: &[&str]| Command::new("rustup").args(arguments).output();
+    let mut cargo = if rustup(&["--version"]).is_err() {
+        let version = line(Command::new("rustc").arg("--version"))?;
+        println!("no rustup: the crates are checked by {version}, not by {oldest}");
+        Command::new("cargo")
+    } else {
+        if !rustup(&["run", &oldest, "rustc", "--version"])?.status.success() {
+            let install = ["toolchain", "install", &oldest, "--profile", "minimal"];
+            run_command(Command::new("rustup").args(install))?;
+        }
+        println!("the crates are checked by Rust {oldest}");
+        let mut cargo = Command::new("rustup");
+        cargo.args(["run", &oldest, "cargo"]);
+        cargo
+    };
+    // Nothing looks at back traces here, and the debug information of each crate is most of what it takes.
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO");
+    Ok(cargo)
+}
+
 /// Each public crate has the texts of its licences, since a package contains only what is in its folder.
 fn check_licences() -> Result<()> {
     for folder in fs::read_dir(crate::root()?.join("crates"))? {
@@ -217,15 +286,15 @@ fn check_licences() -> Result<()> {
 
 /// `cargo install tracewing-cli` with the crates that `cargo publish` would upload, into a folder of its own.
 /// The executable is all that it installs, and records locks.
-fn try_installed() -> Result<()> {
-    let packages = target_folder()?.join("package");
+fn try_installed(target: &Path) -> Result<()> {
+    let packages = target.join("package");
     let version = concat!("-", env!("CARGO_PKG_VERSION"));
     let root = packages.join("root");
     if root.exists() {
         fs::remove_dir_all(&root)?;
     }
-    let mut install = Command::new("cargo");
-    install.args(["install", "--debug", "--root"]).arg(&root);
+    let mut install = oldest_cargo()?;
+    install.args(["install", "--debug", "--root"]).arg(&root).env(TARGET, target);
     install.arg("--path").arg(packages.join(format!("tracewing-cli{version}")));
     for folder in fs::read_dir(&packages)? {
         let folder = folder?.path();
@@ -237,15 +306,16 @@ fn try_installed() -> Result<()> {
     run_command(&mut install)?;
     let tracewing = || {
         let mut tracewing = Command::new(root.join("bin/tracewing"));
-        tracewing.env("XDG_CACHE_HOME", root.join("cache")).current_dir(&root);
+        tracewing.env("XDG_CACHE_HOME", root.join("cache"));
         tracewing
     };
-    let record = ["record", "--no-kernel", "--locks", "-o", "trace", "--"];
-    let numbers: String = (0..200_000).map(|number| format!("{number}\n")).collect();
-    fs::write(root.join("numbers"), numbers)?;
-    let sort = ["sort", "--parallel=2", "-S", "4M", "-r", "numbers", "-o", "/dev/null"];
-    run_command(tracewing().args(record).args(sort))?;
-    let info = String::from_utf8(output(tracewing().args(["info", "trace"]))?)?;
+    let (numbers, trace) = (root.join("numbers"), root.join("trace"));
+    fs::write(&numbers, (0..200_000).map(|number| format!("{number}\n")).collect::<String>())?;
+    let mut record = tracewing();
+    record.args(["record", "--no-kernel", "--locks", "-o"]).arg(&trace);
+    record.args(["--", "sort", "--parallel=2", "-S", "4M", "-r", "-o", "/dev/null"]).arg(&numbers);
+    run_command(&mut record)?;
+    let info = String::from_utf8(output(tracewing().arg("info").arg(&trace))?)?;
     ensure!(info.contains("lock:"), "the installed command has recorded no events of locks");
     fs::remove_dir_all(&root)?;
     println!("cargo install gives all that record --locks needs");
