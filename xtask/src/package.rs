@@ -31,6 +31,12 @@ pub struct Options {
     crates: bool,
 }
 
+/// Units of systemd in `contrib/systemd`, and where Debian has them.
+const UNITS: [(&str, &str); 2] = [
+    ("tracewing.service", "usr/lib/systemd/system/tracewing.service"),
+    ("user/tracewing.service", "usr/lib/systemd/user/tracewing.service"),
+];
+
 /// Shells, and where Debian has their completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/tracewing"),
@@ -64,6 +70,7 @@ tracewing threads /trace -n 3
 tracewing locks /trace -n 3
 test -n \"$(tracewing list -n 1 /trace)\"
 test -s /usr/share/man/man1/tracewing-record.1.gz
+test -s /usr/lib/systemd/system/tracewing.service
 test -s /usr/share/bash-completion/completions/tracewing
 PATH=$PATH:/usr/lib/tracewing/examples
 tracewing record -q -o /slow -- quotes --seconds 2
@@ -118,6 +125,9 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
     }
     write_manuals(&program, &tree.join("usr/share/man/man1"))?;
     let root = crate::root()?;
+    for (unit, path) in UNITS {
+        write(&tree.join(path), &fs::read(root.join("contrib/systemd").join(unit))?)?;
+    }
     let about = tree.join("usr/share/doc/tracewing");
     let mit = fs::read_to_string(root.join("LICENSE-MIT"))?;
     let mit = mit.lines().map(|line| if line.is_empty() { " .\n".to_owned() } else { format!(" {line}\n") });
@@ -180,7 +190,7 @@ fn build(tree: &Path, out: &Path) -> Result<PathBuf> {
          Installed-Size: {kilobytes}\nDepends: libc6 (>= {}), libgcc-s1\nRecommends: less\nSection: devel\nPriority: optional\n\
          Description: records programs and the Linux kernel in one trace, and reads it back\n \
          Scheduler, interrupts, system calls, locks, functions, samples, and events of programs,\n in CTF. \
-         The command tracewing, the library for record --locks and --functions, manual\n pages and completions.\n",
+         The command tracewing, the library for record --locks and --functions, manual\n pages, completions and units of systemd.\n",
         glibc(&tree.join("usr/bin/tracewing"))?
     );
     let sums = "cd \"$1\" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum";

@@ -129,6 +129,8 @@ enum Command {
     Channel(session::ChannelArgs),
     /// Have a session do something when an event comes: take a snapshot, rotate, run a program
     Trigger(session::TriggerArgs),
+    /// Keep the sessions of a folder started, under systemd for example
+    Service(session::service::Args),
     /// Show what the threads, tasks, locks and system calls of a running recording did in the last second
     Top(top::Args),
     /// Read the last events of a program from its buffers, in a core dump, a process or files
@@ -243,6 +245,7 @@ fn main() -> ExitCode {
         Command::Session(args) => session::run(args),
         Command::Channel(args) => session::channel(args),
         Command::Trigger(args) => session::trigger(args),
+        Command::Service(args) => session::service::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Sites(args) => sites::run(&args),

@@ -10,9 +10,11 @@
 //! | `store` | where the sessions of this user are |
 //! | `recorders` | starts and stops the recorders of channels |
 //! | `status` | what they do, as a table |
+//! | `service` | keeps sessions started |
 
 mod definition;
 mod recorders;
+pub mod service;
 pub mod status;
 mod store;
 

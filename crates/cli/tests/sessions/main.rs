@@ -9,6 +9,7 @@ mod harness;
 mod lttng;
 #[path = "../recorded/mod.rs"]
 mod recorded;
+mod service;
 mod triggers;
 mod users;
 

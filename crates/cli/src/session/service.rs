@@ -1,0 +1,140 @@
+//! `tracewing service`: keeps the sessions of a folder started, in the foreground, for systemd and others
+//! like it.
+//!
+//! It only starts and stops recorders. If it is killed, they continue, and the next service finds them by
+//! their names; if a recorder is killed, it is started again.
+
+use super::definition::Definition;
+use super::recorders;
+use super::store::Store;
+use crate::output::{print_warning, shown};
+use crate::screen::{self, Form};
+use anyhow::{Context, Result};
+use rustix::process::geteuid;
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::register;
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const ROOTS: &str = "/etc/tracewing/sessions.d";
+/// Time between two looks at signals, and at recorders.
+const LOOK: Duration = Duration::from_millis(100);
+const CHECK: Duration = Duration::from_secs(2);
+/// Least time from one start of a session to the next.
+const PAUSE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing session save web -o /etc/tracewing/sessions.d/web.toml
+  tracewing service
+      start the sessions of the folder, and keep them started until Ctrl-C or SIGTERM, which stops them
+
+Not needed for sessions that `tracewing session start` starts. Under systemd, enable tracewing.service, for yourself or \
+(as root) for the machine; it reports its state to systemd (sd_notify). If the service is killed, its sessions continue, and \
+the next one takes them over.")]
+pub struct Args {
+    /// Folder of sessions as `tracewing session save` writes them [default: /etc/tracewing/sessions.d for
+    /// root, otherwise ~/.config/tracewing/sessions]
+    #[arg(long, value_name = "DIR")]
+    sessions: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let stops = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        register(signal, Arc::clone(&stops)).context("cannot wait for signals")?;
+    }
+    let folder = args.sessions.clone().map_or_else(default_folder, Ok)?;
+    let store = Store::open()?;
+    let sessions = read(&folder)?;
+    let mut started = BTreeMap::new();
+    keep_started(&store, &sessions, &mut started);
+    let line = format!("{} of {}", crate::output::count_of(sessions.len(), "session"), folder.display());
+    writeln!(screen::stderr(Form::Text), "{}", shown(&line))?;
+    notify(&[NotifyState::Ready, NotifyState::Status(&line)]);
+    let mut checked = Instant::now();
+    // Nothing else is published with it.
+    while !stops.load(Ordering::Relaxed) {
+        sleep(LOOK);
+        if checked.elapsed() >= CHECK {
+            keep_started(&store, &sessions, &mut started);
+            checked = Instant::now();
+        }
+    }
+    notify(&[NotifyState::Stopping]);
+    for session in &sessions {
+        if !recorders::of(&session.name).is_empty() {
+            store.lock().and_then(|locked| recorders::stop(&locked, session))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts what is missing of the sessions. What fails is tried again later.
+fn keep_started(store: &Store, sessions: &[Definition], started: &mut BTreeMap<String, Instant>) {
+    for session in sessions {
+        let running = recorders::of(&session.name).len();
+        let is_whole = running >= session.channels.len() + session.triggers.len();
+        let was_just_started = started.get(&session.name).is_some_and(|start| start.elapsed() < PAUSE);
+        if is_whole || was_just_started {
+            continue;
+        }
+        started.insert(session.name.clone(), Instant::now());
+        if let Err(error) = start(store, session) {
+            print_warning(&format!("{}: {error:#}", session.name));
+        }
+    }
+}
+
+fn start(store: &Store, session: &Definition) -> Result<()> {
+    let locked = store.lock()?;
+    // Commands find it by its name.
+    locked.replace(session)?;
+    recorders::start(&locked, session).map(drop)
+}
+
+/// The sessions of a folder; those with mistakes are reported, and left out.
+fn read(folder: &Path) -> Result<Vec<Definition>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", folder.display())),
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort_unstable();
+    let mut sessions = Vec::new();
+    for path in paths {
+        match Definition::read(&path) {
+            Ok(session) => sessions.push(session),
+            Err(error) => print_warning(&format!("{error:#}")),
+        }
+    }
+    Ok(sessions)
+}
+
+fn default_folder() -> Result<PathBuf> {
+    if geteuid().is_root() {
+        return Ok(ROOTS.into());
+    }
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+    Ok(config
+        .context("no folder of sessions: neither XDG_CONFIG_HOME nor HOME is set")?
+        .join("tracewing/sessions"))
+}
+
+/// Reports to systemd, if it has started this process.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        print_warning(&format!("cannot report to systemd: {error}"));
+    }
+}

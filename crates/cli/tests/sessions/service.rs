@@ -1,0 +1,103 @@
+//! The service: keeps sessions started, says so to systemd, and can be killed.
+
+use crate::background::{Background, Pilot};
+use crate::harness;
+use crate::is_running;
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tracewing_testing::{Cause, signal, skip, wait_until};
+
+struct Service(Child);
+
+impl Service {
+    fn start(sessions: &Background, notified: &Path) -> Self {
+        let mut command = sessions.command(&[], harness::TRACEWING);
+        command.args(["service", "--sessions", "kept"]).env("NOTIFY_SOCKET", notified);
+        tracewing_testing::with_default_signals(&mut command);
+        Self(command.stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn end(&mut self, by: libc::c_int) {
+        signal(self.0.id(), by);
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_service_keeps_sessions_started_and_they_outlive_it() {
+    let sessions = Background::new();
+    let kept = sessions.folder().join("kept");
+    fs::create_dir(&kept).unwrap();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.succeeds("trigger add web hit -e pilot:count --where number==7 --do notify");
+    sessions.succeeds("session save web -o kept/web.toml");
+    sessions.succeeds("session destroy web");
+    fs::write(kept.join("bad.toml"), "[").unwrap();
+    let notified = sessions.folder().join("notify");
+    let socket = UnixDatagram::bind(&notified).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let next = || {
+        let mut message = [0; 1000];
+        let len = socket.recv(&mut message).unwrap();
+        String::from_utf8_lossy(&message[..len]).into_owned()
+    };
+
+    let mut service = Service::start(&sessions, &notified);
+    assert!(next().contains("READY=1\nSTATUS=1 session of kept"));
+    let first = sessions.recorders();
+    assert_eq!(first.len(), 2);
+    let mut pilot = Pilot::start(&sessions);
+    pilot.emit(10);
+
+    // A recorder that is killed is started again; the other one continues.
+    signal(first[0], libc::SIGKILL);
+    let mut second = Vec::new();
+    wait_until("the recorder is replaced", || {
+        second = sessions.recorders();
+        second.len() == 2 && !second.contains(&first[0])
+    });
+    assert!(second.contains(&first[1]));
+
+    service.end(libc::SIGKILL);
+    assert!(second.iter().all(|pid| is_running(*pid)), "sessions continue");
+    let mut service = Service::start(&sessions, &notified);
+    assert!(next().contains("READY=1"));
+    assert_eq!(sessions.recorders(), second, "the next service finds them");
+    service.end(libc::SIGTERM);
+    assert!(next().contains("STOPPING=1"));
+    assert!(sessions.recorders().is_empty());
+    assert!(!second.iter().any(|pid| is_running(*pid)));
+}
+
+#[test]
+fn units_of_systemd_are_valid() {
+    if !tracewing_testing::installed(&["systemd-analyze"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/systemd");
+    for unit in ["tracewing.service", "user/tracewing.service"] {
+        let text = fs::read_to_string(root.join(unit)).unwrap();
+        let path = folder.path().join("tracewing.service");
+        // The program is not installed here, nor its manual page.
+        let text =
+            text.replace("/usr/bin/tracewing", harness::TRACEWING).replace("man:tracewing(1)", "https://x");
+        fs::write(&path, text).unwrap();
+        let verified = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
+        let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+        if said.contains("Failed to initialize manager") {
+            return skip(Cause::Program("systemd-analyze"), said);
+        }
+        assert!(verified.status.success() && said.is_empty(), "{unit}: {said}");
+    }
+}
