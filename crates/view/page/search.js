@@ -32,6 +32,8 @@ export class Search {
     this.buttons = buttons;
     /** Its number in the server. @type {number | null} */
     this.number = null;
+    /** How often one was started or ended: an answer to an earlier one is of no use. */
+    this.turn = 0;
     this.text = "";
     /** @type {any} */
     this.state = null;
@@ -68,12 +70,17 @@ export class Search {
     [this.text, this.input.value, this.page.view.find] = [text, text, text];
     this.page.view.tell();
     if (text === "") return this.tell();
+    const { turn } = this;
     try {
-      this.number = (await ask("find", { text })).search;
-      this.goes = goes;
+      const { search } = await ask("find", { text });
+      if (turn !== this.turn) {
+        end(search);
+        return;
+      }
+      [this.number, this.goes] = [search, goes];
       await this.look();
     } catch (error) {
-      this.page.lost(error);
+      if (turn === this.turn) this.page.lost(error);
     }
   }
 
@@ -101,6 +108,7 @@ export class Search {
     if (key === this.key && !again) return;
     this.key = key;
     const state = await ask("found", { search: number, from, to, count }).catch((error) => {
+      if (this.number !== number) return;
       // The server keeps few searches, and none when it is started again.
       if (/not kept/.test(String(error.message))) void this.start(this.text, false);
       else this.page.lost(error);
@@ -147,7 +155,8 @@ export class Search {
 
   forget() {
     clearTimeout(this.timer);
-    if (this.number !== null) ask("forget", { search: this.number }).catch(() => {});
+    this.turn++;
+    if (this.number !== null) end(this.number);
     [this.number, this.state, this.at, this.key] = [null, null, null, ""];
     this.seen = { from: 0, to: 1, count: 1, parts: [] };
   }
@@ -169,6 +178,11 @@ export class Search {
     this.status.className = state.failure ? "lost" : "";
     if (state.failure) this.status.textContent += " …";
   }
+}
+
+/** Ends a search in the server. @param {number} search */
+function end(search) {
+  ask("forget", { search }).catch(() => {});
 }
 
 /**

@@ -262,6 +262,53 @@ fn a_search_counts_marks_and_visits_its_matches() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
+/// Holds back the answers to searches for `sched_switch` until `release` is called.
+const HOLD: &str = "(() => {
+    const real = window.fetch.bind(window);
+    [window.held, window.forgotten] = [0, []];
+    const gate = new Promise((go) => (window.release = () => go(true)));
+    window.fetch = async (path, init) => {
+        const answer = await real(path, init);
+        if (path === '/api/forget') forgotten.push(JSON.parse(init.body).search);
+        if (path === '/api/find' && init.body.includes('sched_switch')) {
+            held++;
+            await gate;
+        }
+        return answer;
+    };
+})()";
+
+#[test]
+fn a_late_answer_to_an_earlier_search_changes_nothing() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let started = |browser: &mut Browser, text: &str| {
+        browser.value(&format!("void tracewing.search.start('{text}', false)"));
+    };
+    let found = "[tracewing.search.number, tracewing.search.text, tracewing.search.state?.count]";
+    browser.value(HOLD);
+    started(&mut browser, "sched_switch");
+    browser.wait("held === 1");
+    started(&mut browser, "lock:");
+    browser.wait("tracewing.search.state?.is_done");
+    // Once more, while one is there that ends.
+    started(&mut browser, "sched_switch");
+    browser.wait("held === 2");
+    started(&mut browser, "mutex");
+    browser.wait("tracewing.search.state?.is_done && tracewing.search.text === 'mutex'");
+    let newest = browser.value(found);
+    browser.value("void release()");
+    // Both late ones are ended in the server, and the search for locks was when the next began.
+    browser.wait("forgotten.length === 3");
+    assert_eq!(browser.value(found), newest);
+    assert_eq!(browser.value("forgotten.includes(tracewing.search.number)"), false);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
 #[test]
 fn a_page_without_the_token_shows_nothing() {
     if !installed(&["chromium"]) {
