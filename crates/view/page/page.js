@@ -3,18 +3,17 @@
 
 import { Unknown, Unreachable, ask } from "./api.js";
 import { axis, minimap } from "./axis.js";
+import { reconnect } from "./connection.js";
 import { Picture } from "./picture.js";
-import { $, canvas, fail, opened } from "./opening.js";
-import { showFlame } from "./flame.js";
+import { $, canvas, fail } from "./opening.js";
 import { endJob } from "./job.js";
-import { Search, showMatch } from "./search.js";
+import { press } from "./keys.js";
+import { Panels } from "./panels.js";
+import { Search } from "./search.js";
 import { showState } from "./selection.js";
-import { showLongest } from "./longest.js";
-import { showStatistics, titled } from "./statistics.js";
 import { Tiles } from "./tiles.js";
 import { tip } from "./tip.js";
-import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, isGroup, isPart, label, reorder, shown, tree } from "./tracks.js";
-import { showWhy } from "./why.js";
+import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, all, ids, isGroup, isPart, label, reorder, shown, tree } from "./tracks.js";
 import { View } from "./window.js";
 
 /** How far from an event it may be clicked, in pixels. */
@@ -43,7 +42,7 @@ export class Page {
     this.pointed = null;
     this.frame = 0;
     this.asked = 0;
-    this.timer = 0;
+    this.panels = new Panels(this);
     this.isLost = false;
     const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
     this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
@@ -157,7 +156,7 @@ export class Page {
     this.chosen = track;
     const time = this.view.from + (x / canvas("overlay").clientWidth) * (this.view.to - this.view.from);
     const { from, to } = this.view;
-    if (isGroup(track)) this.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
+    if (isGroup(track)) this.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
     else if (track.id === null) this.clear();
     else if (track.kind === "events") void this.nearest(track.id, time);
     else void this.select(track.id, Math.floor(time), 0);
@@ -258,51 +257,7 @@ export class Page {
         .filter((one) => one.y < bottom && one.y + HEIGHT > top).map(({ track }) => track);
       rows = [...new Set(marked.flatMap(ids))];
     }
-    this.area({ from, to, rows });
-  }
-
-  /** @param {{from: number, to: number, rows: number[] | null}} area */
-  area(area) {
-    this.asked++;
-    this.forget();
-    this.view.area = area;
-    this.view.tell();
-    this.open();
-    clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => {
-      if (this.view.area !== area || this.view.part || this.view.isFlame) return;
-      void showStatistics($("details"), area, {
-        lost: (error) => this.lost(error),
-        named: (row) => this.named(row),
-        close: () => this.clear(),
-        choose: (row) => this.choose(row),
-        longest: (part) => this.longest(part),
-        flame: () => this.flame(),
-        why: (row) => (this.isWaiter(row) ? () => this.why({ row, from: area.from, to: area.to }) : null),
-      });
-    }, 80);
-  }
-
-  /**
-   * Lists the states of which a number in the statistics of the area is the sum.
-   * @param {import("./longest.js").Part} part @param {boolean} [isRestored]
-   */
-  longest(part, isRestored = false) {
-    const { area } = this.view;
-    if (!area) return;
-    clearTimeout(this.timer);
-    this.view.step(() => (this.view.part = part), isRestored);
-    this.open();
-    void showLongest($("details"), area, part, {
-      lost: (error) => this.lost(error),
-      named: (row) => this.named(row),
-      close: () => this.clear(),
-      select: (row, time) => {
-        this.choose(row);
-        void this.select(row, time, 0);
-      },
-      statistics: () => this.view.step(() => this.area({ ...area })),
-    }, titled(part.classes));
+    this.panels.area({ from, to, rows });
   }
 
   /** Selects the state of a row in the middle of what is seen, or the nearest one. @param {number} row */
@@ -314,75 +269,9 @@ export class Page {
     }
   }
 
-  /** Moves the start (0) or the end (1) of the marked area to the pointer, or the middle. @param {0 | 1} which */
-  markEnd(which) {
-    const time = Math.round(this.pointer() ?? (this.view.from + this.view.to) / 2);
-    const { from, to, rows } = this.view.area ?? { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows: null };
-    const ends = which === 0 ? [time, to > time ? to : Math.ceil(this.view.to)] : [from < time ? from : Math.floor(this.view.from), time];
-    if (ends[0] < ends[1]) this.area({ from: ends[0], to: ends[1], rows });
-  }
-
-  /** Shows the samples of the area as a flame graph. @param {boolean} [isRestored] */
-  flame(isRestored = false) {
-    const { area } = this.view;
-    if (!area) return;
-    clearTimeout(this.timer);
-    this.view.step(() => ([this.view.isFlame, this.view.part] = [true, null]), isRestored);
-    this.open();
-    void showFlame($("details"), area, {
-      lost: (error) => this.lost(error),
-      close: () => this.clear(),
-      statistics: () => this.view.step(() => this.area({ ...area })),
-    });
-  }
-
   /** Whether a row is a thread or task, or a part of one. @param {number} row */
   isWaiter(row) {
     return ["thread", "task"].includes(this.thread(row)?.kind ?? "");
-  }
-
-  /** What is asked by the key: the selected state, else the chosen track in the area or what is seen. */
-  slow() {
-    const [from, to] = [Math.floor(this.view.from), Math.ceil(this.view.to)];
-    const { state, area } = this.view;
-    if (state && this.found) {
-      const row = this.found.state.thread ?? state.row;
-      return { row, from: this.found.from, to: this.found.to };
-    }
-    const only = area?.rows?.filter((row) => this.isWaiter(row)) ?? [];
-    const row = only.length === 1 ? only[0] : this.chosen?.id;
-    return row == null ? null : { row, from: area?.from ?? from, to: area?.to ?? to };
-  }
-
-  /**
-   * Shows what a thread or task waited for.
-   * @param {{row: number, from: number, to: number} | null} asked @param {boolean} [isRestored]
-   */
-  why(asked, isRestored = false) {
-    if (!asked || !this.isWaiter(asked.row)) return;
-    // A part is one of a thread or task, which waits.
-    asked = { ...asked, row: this.thread(asked.row)?.id ?? asked.row };
-    clearTimeout(this.timer);
-    const turn = ++this.asked;
-    this.view.step(() => {
-      this.forget();
-      this.view.why = asked;
-    }, isRestored);
-    this.open();
-    void showWhy($("details"), asked, {
-      named: (row) => this.named(row),
-      lost: (error) => this.lost(error),
-      close: () => this.clear(),
-      select: (row, time) => {
-        this.choose(row);
-        void this.select(row, time, 0);
-      },
-      found: (path) => {
-        if (turn !== this.asked) return;
-        this.path = path;
-        this.redraw();
-      },
-    });
   }
 
   /** Nothing is selected. */
@@ -413,24 +302,6 @@ export class Page {
     for (const row of more) this.rows.set(row.id, row);
     this.roots = tree([...this.rows.values()]);
     this.fold();
-  }
-
-  /** Shows a match of the search, and the track of its thread. @param {number} number @param {number} at */
-  show(number, at) {
-    this.asked++;
-    this.view.step(() => {
-      this.forget();
-      this.pointed = at;
-      const half = (this.view.to - this.view.from) / 2;
-      if (at < this.view.from || at > this.view.to) this.view.set(at - half, at + half);
-    });
-    this.open();
-    const title = `Match ${(number + 1).toLocaleString("en")} of “${this.search.text}”`;
-    const turn = this.asked;
-    showMatch($("details"), title, at, this.search.text, this.ways(), (tid) => {
-      const row = this.threadAt(tid, at);
-      if (row !== undefined && turn === this.asked) this.choose(row);
-    });
   }
 
   /** Shows a row among the others. @param {number} row */
@@ -495,12 +366,12 @@ export class Page {
     this.fold();
     if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
     const { state, area, part, why, isFlame } = this.view;
-    if (why && this.rows.has(why.row)) this.why(why, true);
+    if (why && this.rows.has(why.row)) this.panels.why(why, true);
     else if (area) {
-      this.area(area);
+      this.panels.area(area);
       this.view.part = part;
-      if (isFlame) this.flame(true);
-      else if (part) this.longest(part, true);
+      if (isFlame) this.panels.flame(true);
+      else if (part) this.panels.longest(part, true);
     } else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0, undefined, true);
     else this.clear();
     clearTimeout(this.view.timer);
@@ -509,95 +380,17 @@ export class Page {
   /** An answer has not come. @param {unknown} error */
   lost(error) {
     if (error instanceof Unknown) fail(error);
-    else if (error instanceof Unreachable) void this.reconnect();
+    else if (error instanceof Unreachable) void reconnect(this);
     else console.error(error);
   }
 
-  /** Waits until the server is there again. */
-  async reconnect() {
-    if (this.isLost) return;
-    this.isLost = true;
-    $("phase").textContent = "The server has ended";
-    $("why").textContent = "This page continues when tracewing view runs again at the same port.";
-    $("progress").hidden = true;
-    $("cover").hidden = false;
-    try {
-      const { begin_ns, length, events } = await opened(true);
-      const isSame = begin_ns === this.facts.begin_ns && length === this.facts.length && events === this.facts.events;
-      if (!isSame) location.reload();
-    } catch (error) {
-      fail(error);
-      return;
-    }
-    this.isLost = false;
-    this.tiles.refused.clear();
-    $("cover").hidden = true;
-    this.redraw();
+  /** Shows a match of the search. @param {number} number @param {number} at */
+  show(number, at) {
+    this.panels.show(number, at);
   }
 
-  /** What is selected, then everything. */
-  fits() {
-    const some = this.found ?? this.view.area ?? this.view.why;
-    const margin = some ? (some.to - some.from) * 0.1 : 0;
-    const isSeen = some && Math.abs(this.view.from - (some.from - margin)) < 2 && Math.abs(this.view.to - (some.to + margin)) < 2;
-    if (some && !isSeen) this.view.set(some.from - margin, some.to + margin);
-    else this.view.set(0, this.view.length);
-  }
-
-  /** @param {string} name of a key @returns {boolean} */
+  /** @param {string} name of a key @returns {boolean} whether it does something */
   key(name) {
-    const at = this.chosen ? this.tracks.indexOf(this.chosen) : -1;
-    /** @type {Record<string, () => void>} */
-    const known = {
-      f: () => this.fits(),
-      m: () => this.area({ from: Math.floor((this.found ?? this.view).from), to: Math.ceil((this.found ?? this.view).to), rows: null }),
-      "/": () => /** @type {HTMLInputElement} */ ($("find")).select(),
-      t: () => $("filter").focus(),
-      j: () => void this.search.step(1),
-      k: () => void this.search.step(-1),
-      "?": () => /** @type {HTMLDialogElement} */ ($("keys")).showModal(),
-      escape: () => this.clear(),
-      " ": () => this.chosen?.children.length && this.toggle(this.chosen),
-      home: () => this.view.set(0, this.view.length),
-      arrowdown: () => this.go(at + 1),
-      arrowup: () => this.go(Math.max(0, at - 1)),
-      enter: () => {
-        if (this.chosen && isGroup(this.chosen)) this.toggle(this.chosen);
-        else if (this.chosen?.id != null) void this.enter(this.chosen.id);
-      },
-      ".": () => this.next(1, false),
-      ",": () => this.next(-1, false),
-      n: () => this.next(1, true),
-      y: () => this.why(this.slow()),
-      g: () => {
-        const { from, to } = this.found ?? this.view.why ?? this.view;
-        if (!this.view.area) this.area({ from: Math.floor(from), to: Math.ceil(to), rows: null });
-        this.flame();
-      },
-      c: () => $("share").click(),
-      i: () => this.chosen && this.pin(this.chosen),
-      e: () => /** @type {HTMLElement | null} */ ($("details").querySelector("button"))?.focus(),
-      1: () => this.markEnd(0),
-      2: () => this.markEnd(1),
-      p: () => this.next(-1, true),
-    };
-    if (!Object.hasOwn(known, name)) return false;
-    known[name]();
-    return true;
+    return press(this, name);
   }
-}
-
-/**
- * The rows of a track, of a folded one those in it: a group stands for its members.
- * @param {import("./tracks.js").Node} node @returns {number[]}
- */
-function ids(node) {
-  if (node.children.length === 0) return node.id === null ? [] : [node.id];
-  if (!node.folded) return [];
-  return node.id === null ? all(node) : [node.id];
-}
-
-/** The rows in a heading. @param {import("./tracks.js").Node} node */
-function all(node) {
-  return node.children.flatMap(({ id }) => (id === null ? [] : [id]));
 }

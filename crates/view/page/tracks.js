@@ -247,3 +247,18 @@ function one(track, at, top, isChosen) {
   }
   return label;
 }
+
+/**
+ * The rows of a track, of a folded one those in it: a group stands for its members.
+ * @param {Node} node @returns {number[]}
+ */
+export function ids(node) {
+  if (node.children.length === 0) return node.id === null ? [] : [node.id];
+  if (!node.folded) return [];
+  return node.id === null ? all(node) : [node.id];
+}
+
+/** The rows in a heading. @param {Node} node */
+export function all(node) {
+  return node.children.flatMap(({ id }) => (id === null ? [] : [id]));
+}

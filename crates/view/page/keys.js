@@ -1,0 +1,79 @@
+// @ts-check
+// What each key does.
+
+import { $ } from "./opening.js";
+import { isGroup } from "./tracks.js";
+
+/** @typedef {import("./page.js").Page} Page */
+
+/** @param {Page} page @param {string} name of a key @returns {boolean} whether it does something */
+export function press(page, name) {
+  const at = page.chosen ? page.tracks.indexOf(page.chosen) : -1;
+  /** @type {Record<string, () => void>} */
+  const known = {
+    f: () => fits(page),
+    m: () => page.panels.area({ from: Math.floor((page.found ?? page.view).from), to: Math.ceil((page.found ?? page.view).to), rows: null }),
+    "/": () => /** @type {HTMLInputElement} */ ($("find")).select(),
+    t: () => $("filter").focus(),
+    j: () => void page.search.step(1),
+    k: () => void page.search.step(-1),
+    "?": () => /** @type {HTMLDialogElement} */ ($("keys")).showModal(),
+    escape: () => page.clear(),
+    " ": () => page.chosen?.children.length && page.toggle(page.chosen),
+    home: () => page.view.set(0, page.view.length),
+    arrowdown: () => page.go(at + 1),
+    arrowup: () => page.go(Math.max(0, at - 1)),
+    enter: () => {
+      if (page.chosen && isGroup(page.chosen)) page.toggle(page.chosen);
+      else if (page.chosen?.id != null) void page.enter(page.chosen.id);
+    },
+    ".": () => page.next(1, false),
+    ",": () => page.next(-1, false),
+    n: () => page.next(1, true),
+    y: () => page.panels.why(slow(page)),
+    g: () => {
+      const { from, to } = page.found ?? page.view.why ?? page.view;
+      if (!page.view.area) page.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: null });
+      page.panels.flame();
+    },
+    c: () => $("share").click(),
+    i: () => page.chosen && page.pin(page.chosen),
+    e: () => /** @type {HTMLElement | null} */ ($("details").querySelector("button"))?.focus(),
+    1: () => markEnd(page, 0),
+    2: () => markEnd(page, 1),
+    p: () => page.next(-1, true),
+  };
+  if (!Object.hasOwn(known, name)) return false;
+  known[name]();
+  return true;
+}
+
+/** What is selected, then everything. @param {Page} page */
+function fits(page) {
+  const some = page.found ?? page.view.area ?? page.view.why;
+  const margin = some ? (some.to - some.from) * 0.1 : 0;
+  const isSeen = some && Math.abs(page.view.from - (some.from - margin)) < 2 && Math.abs(page.view.to - (some.to + margin)) < 2;
+  if (some && !isSeen) page.view.set(some.from - margin, some.to + margin);
+  else page.view.set(0, page.view.length);
+}
+
+/** Moves the start (0) or the end (1) of the marked area to the pointer, or the middle. @param {Page} page @param {0 | 1} which */
+function markEnd(page, which) {
+  const time = Math.round(page.pointer() ?? (page.view.from + page.view.to) / 2);
+  const { from, to, rows } = page.view.area ?? { from: Math.floor(page.view.from), to: Math.ceil(page.view.to), rows: null };
+  const ends = which === 0 ? [time, to > time ? to : Math.ceil(page.view.to)] : [from < time ? from : Math.floor(page.view.from), time];
+  if (ends[0] < ends[1]) page.panels.area({ from: ends[0], to: ends[1], rows });
+}
+
+/** What is asked by the key: the selected state, else the chosen track in the area or what is seen. @param {Page} page */
+function slow(page) {
+  const [from, to] = [Math.floor(page.view.from), Math.ceil(page.view.to)];
+  const { state, area } = page.view;
+  if (state && page.found) {
+    const row = page.found.state.thread ?? state.row;
+    return { row, from: page.found.from, to: page.found.to };
+  }
+  const only = area?.rows?.filter((row) => page.isWaiter(row)) ?? [];
+  const row = only.length === 1 ? only[0] : page.chosen?.id;
+  return row == null ? null : { row, from: area?.from ?? from, to: area?.to ?? to };
+}

@@ -1,0 +1,125 @@
+// @ts-check
+// The panels of what is marked or found: statistics of an area, its longest states, its samples, what a thread
+// waited for, a match of the search.
+
+import { showFlame } from "./flame.js";
+import { $ } from "./opening.js";
+import { showLongest } from "./longest.js";
+import { showMatch } from "./search.js";
+import { showStatistics, titled } from "./statistics.js";
+import { showWhy } from "./why.js";
+
+export class Panels {
+  /** @param {import("./page.js").Page} page */
+  constructor(page) {
+    this.page = page;
+    this.timer = 0;
+  }
+
+  /** @param {{from: number, to: number, rows: number[] | null}} area */
+  area(area) {
+    this.page.asked++;
+    this.page.forget();
+    this.page.view.area = area;
+    this.page.view.tell();
+    this.page.open();
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => {
+      if (this.page.view.area !== area || this.page.view.part || this.page.view.isFlame) return;
+      void showStatistics($("details"), area, {
+        lost: (error) => this.page.lost(error),
+        named: (row) => this.page.named(row),
+        close: () => this.page.clear(),
+        choose: (row) => this.page.choose(row),
+        longest: (part) => this.longest(part),
+        flame: () => this.flame(),
+        why: (row) => (this.page.isWaiter(row) ? () => this.why({ row, from: area.from, to: area.to }) : null),
+      });
+    }, 80);
+  }
+
+  /**
+   * Lists the states of which a number in the statistics of the area is the sum.
+   * @param {import("./longest.js").Part} part @param {boolean} [isRestored]
+   */
+  longest(part, isRestored = false) {
+    const { area } = this.page.view;
+    if (!area) return;
+    clearTimeout(this.timer);
+    this.page.view.step(() => (this.page.view.part = part), isRestored);
+    this.page.open();
+    void showLongest($("details"), area, part, {
+      lost: (error) => this.page.lost(error),
+      named: (row) => this.page.named(row),
+      close: () => this.page.clear(),
+      select: (row, time) => {
+        this.page.choose(row);
+        void this.page.select(row, time, 0);
+      },
+      statistics: () => this.page.view.step(() => this.area({ ...area })),
+    }, titled(part.classes));
+  }
+
+  /** Shows the samples of the area as a flame graph. @param {boolean} [isRestored] */
+  flame(isRestored = false) {
+    const { area } = this.page.view;
+    if (!area) return;
+    clearTimeout(this.timer);
+    this.page.view.step(() => ([this.page.view.isFlame, this.page.view.part] = [true, null]), isRestored);
+    this.page.open();
+    void showFlame($("details"), area, {
+      lost: (error) => this.page.lost(error),
+      close: () => this.page.clear(),
+      statistics: () => this.page.view.step(() => this.area({ ...area })),
+    });
+  }
+
+  /**
+   * Shows what a thread or task waited for.
+   * @param {{row: number, from: number, to: number} | null} asked @param {boolean} [isRestored]
+   */
+  why(asked, isRestored = false) {
+    if (!asked || !this.page.isWaiter(asked.row)) return;
+    // A part is one of a thread or task, which waits.
+    asked = { ...asked, row: this.page.thread(asked.row)?.id ?? asked.row };
+    clearTimeout(this.timer);
+    const turn = ++this.page.asked;
+    this.page.view.step(() => {
+      this.page.forget();
+      this.page.view.why = asked;
+    }, isRestored);
+    this.page.open();
+    void showWhy($("details"), asked, {
+      named: (row) => this.page.named(row),
+      lost: (error) => this.page.lost(error),
+      close: () => this.page.clear(),
+      select: (row, time) => {
+        this.page.choose(row);
+        void this.page.select(row, time, 0);
+      },
+      found: (path) => {
+        if (turn !== this.page.asked) return;
+        this.page.path = path;
+        this.page.redraw();
+      },
+    });
+  }
+
+  /** Shows a match of the search, and the track of its thread. @param {number} number @param {number} at */
+  show(number, at) {
+    this.page.asked++;
+    this.page.view.step(() => {
+      this.page.forget();
+      this.page.pointed = at;
+      const half = (this.page.view.to - this.page.view.from) / 2;
+      if (at < this.page.view.from || at > this.page.view.to) this.page.view.set(at - half, at + half);
+    });
+    this.page.open();
+    const title = `Match ${(number + 1).toLocaleString("en")} of “${this.page.search.text}”`;
+    const turn = this.page.asked;
+    showMatch($("details"), title, at, this.page.search.text, this.page.ways(), (tid) => {
+      const row = this.page.threadAt(tid, at);
+      if (row !== undefined && turn === this.page.asked) this.page.choose(row);
+    });
+  }
+}
