@@ -9,7 +9,8 @@
 //!
 //! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload`
 //! in [`preload`], `bench functions` in [`functions`], `bench families` in [`families`], `bench attach` in
-//! [`attach`]. `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
+//! [`attach`], `bench view` in [`view`]. `bench trigger` is in [`trigger`]; its worker is a program of its own
+//! (`src/trigger`).
 
 mod analyse;
 mod attach;
@@ -36,6 +37,7 @@ mod seek;
 mod tasks;
 mod threads;
 mod trigger;
+mod view;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -71,6 +73,8 @@ enum What {
     Tasks(tasks::Options),
     /// Measure analyses
     Analyse(analyse::Options),
+    /// Measure the viewer
+    View(view::Options),
     /// Make a trace that `read` reads
     #[command(hide = true)]
     Make(read::trace::Options),
@@ -94,6 +98,7 @@ pub fn main() -> ExitCode {
         What::Attach(options) => attach::run(&options),
         What::Tasks(options) => tasks::run(&options),
         What::Analyse(options) => analyse::run(&options),
+        What::View(options) => view::run(&options),
         What::Make(options) => read::trace::run(&options),
         What::Reader(options) => read::reader::run(&options),
         What::Worker => worker::run(),

@@ -77,6 +77,30 @@ pub enum Comparison {
         cargo xtask bench attach --page     the same, and writes docs/reports/performance-attach.md\n  \
         cargo xtask bench attach --quick    to see that everything works")]
     Attach(Attach),
+    /// The viewer: its index, its answers, its picture in Chromium, and memory
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench view            a recording of 100 million events, made in the target folder: 20 minutes\n  \
+        cargo xtask bench view --page     the same, and writes docs/reports/performance-view.md\n  \
+        cargo xtask bench view --small    one of 10 million events: a minute\n  \
+        cargo xtask bench view --quick    to see that everything works")]
+    View(View),
+}
+
+/// What `bench view` accepts.
+#[derive(Args)]
+pub struct View {
+    /// 10 million events instead of 100 million, and a walk of half a minute instead of ten
+    #[arg(long, conflicts_with = "quick")]
+    small: bool,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// A recording instead of one that is made
+    #[arg(long, value_name = "TRACE")]
+    recording: Option<PathBuf>,
+    /// Write docs/reports/performance-view.md
+    #[arg(long, conflicts_with = "quick")]
+    page: bool,
 }
 
 /// What `bench attach` accepts.
@@ -256,6 +280,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Read(_) => packages::ensure(packages::FOR_BENCH_READ)?,
         Comparison::Functions(_) => packages::ensure(packages::FOR_BENCH_FUNCTIONS)?,
         Comparison::Attach(_) => packages::ensure(packages::FOR_BENCH_ATTACH)?,
+        Comparison::View(_) => packages::ensure(packages::FOR_BENCH_VIEW)?,
         _ => packages::ensure(packages::FOR_BENCH)?,
     }
     cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
@@ -276,6 +301,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Functions(options) => functions(options),
         Comparison::Families(options) => families(options),
         Comparison::Attach(options) => attach(options),
+        Comparison::View(options) => view(options),
     }
 }
 
@@ -379,6 +405,21 @@ fn analyse(options: &Analyse) -> Result<()> {
     let mut bench = bench("analyse", false, &[], None, options.quick)?;
     bench.args(["--millions", &options.millions.to_string()]);
     bench.arg("--disk").arg(target_folder()?);
+    run_command(&mut bench)
+}
+
+fn view(options: &View) -> Result<()> {
+    let mut bench = bench("view", false, &[], None, options.quick)?;
+    bench.arg("--disk").arg(target_folder()?);
+    if options.small {
+        bench.arg("--small");
+    }
+    if let Some(recording) = &options.recording {
+        bench.arg("--recording").arg(recording);
+    }
+    if options.page {
+        bench.arg("--page").arg(crate::root()?.join(PAGES));
+    }
     run_command(&mut bench)
 }
 

@@ -108,6 +108,9 @@ pub const FOR_BENCH_FUNCTIONS: &[Package] = &[GCC, LIBC_DEV, UFTRACE];
 /// What `cargo xtask bench read` needs.
 pub const FOR_BENCH_READ: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 
+/// What `cargo xtask bench view` needs.
+pub const FOR_BENCH_VIEW: &[Package] = &[GCC, LIBC_DEV, CHROMIUM];
+
 /// What `cargo xtask demo` needs: a linker, and another reader to show the same trace with.
 pub const FOR_DEMO: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 

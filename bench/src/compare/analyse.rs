@@ -2,7 +2,7 @@
 //! of a recording of the kernel and of a program with tasks. The recording is made by `analyse/trace.rs`, and
 //! removed afterwards.
 
-mod trace;
+pub mod trace;
 
 use crate::compare::figures::Rounds;
 use crate::compare::process::{measuring_cpu, pinned};
@@ -54,7 +54,11 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let folder = folder.context("cannot make a folder for the recording")?;
     let path = folder.path().join("recording");
-    let made = trace::make(&path, if options.quick { 1 } else { options.millions } * 1_000_000)?;
+    let made = trace::make(
+        &path,
+        if options.quick { 1 } else { options.millions } * 1_000_000,
+        trace::Lives::SHORT,
+    )?;
     println!(
         "{} events, {} of them switches of threads, {} polls of {} tasks by {} threads, {} MiB\n",
         made.events,

@@ -17,10 +17,8 @@ const CPUS: usize = 4;
 const WORKERS: usize = 4;
 /// Tasks that live at a time, of each CPU.
 const TASKS: u64 = 1024;
-/// So many rounds of a CPU later, a task ends and another one begins.
-const TASK_LIFE: u64 = 8;
-/// The same of a thread.
-const THREAD_LIFE: u64 = 4096;
+/// About so many events are of one round of a CPU.
+const ROUND: u64 = 17;
 const PROCESS: i32 = 1000;
 /// The first thread of the first CPU.
 pub const FIRST_WORKER: &str = "1001";
@@ -61,8 +59,28 @@ pub struct Made {
     pub bytes: u64,
 }
 
+/// How fast tasks and threads come and go.
+#[derive(Clone, Copy)]
+pub struct Lives {
+    /// So many rounds of a CPU later, a task ends and another one begins.
+    task: u64,
+    /// The same of a thread.
+    thread: u64,
+}
+
+impl Lives {
+    /// Very many tasks.
+    pub const SHORT: Lives = Lives { task: 8, thread: 4096 };
+
+    /// Of so many events, about so many tasks and threads altogether.
+    pub fn of(events: u64, tasks: u64, threads: u64) -> Lives {
+        let rounds = events / ROUND;
+        Lives { task: (rounds / tasks).max(1), thread: (rounds / threads).max(1) }
+    }
+}
+
 /// Writes a recording of about so many events.
-pub fn make(folder: &Path, events: u64) -> Result<Made> {
+pub fn make(folder: &Path, events: u64, lives: Lives) -> Result<Made> {
     let mut made = Made::default();
     let mut cpus = Vec::new();
     for (name, uuid, class) in [
@@ -86,7 +104,7 @@ pub fn make(folder: &Path, events: u64) -> Result<Made> {
     }
     let user = cpus.split_off(CPUS);
     for (cpu, (kernel, user)) in cpus.into_iter().zip(user).enumerate() {
-        let mut machine = Machine::new(cpu as u64, kernel, user);
+        let mut machine = Machine::new(cpu as u64, lives, kernel, user);
         machine.start()?;
         while machine.made.events < events / CPUS as u64 {
             machine.round()?;
@@ -158,12 +176,13 @@ struct Machine {
     /// Threads by turns: the first has the CPU.
     threads: [i32; WORKERS],
     next_thread: i32,
+    lives: Lives,
     rounds: u64,
     made: Made,
 }
 
 impl Machine {
-    fn new(cpu: u64, kernel: Stream, user: Stream) -> Self {
+    fn new(cpu: u64, lives: Lives, kernel: Stream, user: Stream) -> Self {
         let first = PROCESS + 1 + cpu as i32 * 100_000;
         Machine {
             kernel,
@@ -172,6 +191,7 @@ impl Machine {
             cpu,
             threads: std::array::from_fn(|index| first + index as i32),
             next_thread: first + WORKERS as i32,
+            lives,
             rounds: 0,
             made: Made { threads: WORKERS as u64, ..Made::default() },
         }
@@ -256,7 +276,7 @@ impl Machine {
         self.poll(0, task, 0)?;
         self.made.polls += 1;
         self.user("shop:served", &self.rounds.to_le_bytes())?;
-        if self.rounds.is_multiple_of(TASK_LIFE) {
+        if self.rounds.is_multiple_of(self.lives.task) {
             // The oldest task ends, whichever was polled.
             self.user(user_thread::Exit::NAME, &self.task(oldest).to_le_bytes())?;
             self.create()?;
@@ -272,7 +292,7 @@ impl Machine {
         }
         self.kernel("syscall_exit_read", &100_i64.to_le_bytes())?;
         self.poll(task, 0, 2)?;
-        if self.rounds.is_multiple_of(THREAD_LIFE) {
+        if self.rounds.is_multiple_of(self.lives.thread) {
             self.replace_a_thread()?;
         }
         Ok(())
