@@ -17,7 +17,12 @@ pub(crate) struct Body<'w> {
 
 impl<'w> Body<'w> {
     pub(crate) fn new(out: &'w mut dyn Write) -> Self {
-        Body { out, offset: 0, failure: None }
+        Body::after(out, 0)
+    }
+
+    /// One that continues after so many bytes.
+    pub(crate) fn after(out: &'w mut dyn Write, offset: u64) -> Self {
+        Body { out, offset, failure: None }
     }
 
     /// Writes a block; returns where it begins and how long it is, without the sum.

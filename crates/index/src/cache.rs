@@ -6,11 +6,12 @@
 //! made go first.
 
 use crate::error::{Error, MUST_STAY_FREE};
+use crate::groups;
 use crate::identity;
 use crate::index::Index;
 use crate::make::{Made, make};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -92,10 +93,18 @@ impl Cache {
         file: File,
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Made, Error> {
+        let again = file.try_clone().map_err(|cause| Error::Io { path: self.path.clone(), cause })?;
         let mut out = Careful { folder, file: BufWriter::with_capacity(1 << 18, file), until_look: 0 };
         let place = (&mut out as &mut dyn Write, self.path.as_path());
         let identity = identity::of(recording);
         let made = make(recording, identity, place, &self.path, watch);
+        let made = made.and_then(|made| {
+            let bytes = match made.ran.stopped {
+                true => None,
+                false => groups::add((again, &self.path), identity, groups::LEAST, &mut out)?,
+            };
+            Ok(Made { bytes: bytes.unwrap_or(made.bytes), ..made })
+        });
         match made {
             Err(Error::Io { path, cause }) if cause.kind() == std::io::ErrorKind::StorageFull => {
                 Err(Error::NoSpace { path, free: folder.free_bytes().unwrap_or(0) })
@@ -127,6 +136,12 @@ impl Write for Careful<'_> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.file.flush()
+    }
+}
+
+impl Seek for Careful<'_> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.file.seek(to)
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Index {
     file: File,
     path: PathBuf,
     tail: Tail,
+    /// Where the tail begins.
+    end: u64,
 }
 
 /// Largest block that one reads: more than any writer makes.
@@ -54,12 +56,21 @@ impl Index {
             return Ok(None);
         }
         let tail = Tail::read(&bytes, offset)?;
-        Ok(Some(Index { file, path: path.to_owned(), tail }))
+        Ok(Some(Index { file, path: path.to_owned(), tail, end: offset }))
     }
 
     /// What it says of the recording, its rows and states.
     pub fn tail(&self) -> &Tail {
         &self.tail
+    }
+
+    /// Where the tail begins in the file.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(crate) fn into_tail(self) -> Tail {
+        self.tail
     }
 
     /// A row.
@@ -101,7 +112,7 @@ impl Index {
             }
             for (level, entries) in row.levels.iter().enumerate() {
                 for entry in entries {
-                    self.nodes(level, entry, &mut room, |_, _| Ok(()))?;
+                    self.nodes(row, level, entry, &mut room, |_, _| Ok(()))?;
                 }
             }
         }
@@ -136,13 +147,15 @@ impl Index {
     /// The nodes of a block of a level.
     pub(crate) fn nodes(
         &self,
+        row: &Row,
         level: usize,
         entry: &Entry,
         room: &mut Vec<u8>,
         each: impl FnMut(u64, &Content) -> Result<(), Damaged>,
     ) -> Result<(), Error> {
         self.block(entry, room)?;
-        Ok(levels::read(room, entry, level, each)?)
+        let members = if matches!(row.kind, RowKind::Process(_)) { self.tail.rows.len() as u64 } else { 1 };
+        Ok(levels::read(room, entry, (level, members), each)?)
     }
 
     /// The wakes of a block.

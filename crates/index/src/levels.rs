@@ -18,9 +18,9 @@ use tracewing_units::Duration;
 /// Length of a bucket of level 0, as a power of two of nanoseconds.
 const FINEST: u32 = 14;
 /// The power of two by which a level's buckets are longer than those of the one below.
-const STEP: u32 = 2;
+pub(crate) const STEP: u32 = 2;
 /// Most levels: the highest has buckets of 36 years.
-const LEVELS: usize = 24;
+pub(crate) const LEVELS: usize = 24;
 /// So many states begin at least in a bucket that is stored.
 pub(crate) const DENSE: u64 = 16;
 /// Most nodes in a block.
@@ -202,9 +202,12 @@ impl Levels {
 
 impl Level {
     fn store(&mut self, level: usize, bucket: u64, content: &Content, body: &mut Body<'_>) {
-        if content.changes < DENSE {
-            return;
+        if content.changes >= DENSE {
+            self.put(level, bucket, content, body);
         }
+    }
+
+    fn put(&mut self, level: usize, bucket: u64, content: &Content, body: &mut Body<'_>) {
         if self.nodes == 0 {
             (self.first, self.last) = (bucket, bucket);
         }
@@ -240,11 +243,22 @@ impl Level {
     }
 }
 
-/// The nodes of a block of a level, in order: each with the number of its bucket.
+/// The blocks of a level, of which all contents are known; those without any state are left out.
+pub(crate) fn write(level: usize, contents: &[Content], body: &mut Body<'_>) -> Vec<Entry> {
+    let mut this = Level::default();
+    let has_states = |(_, content): &(u64, &Content)| content.times.iter().any(|time| !time.is_zero());
+    for (bucket, content) in (0..).zip(contents).filter(has_states) {
+        this.put(level, bucket, content, body);
+    }
+    this.finish(level, body)
+}
+
+/// The nodes of a block of a level, in order: each with the number of its bucket. So many `members` have a
+/// state at the same time.
 pub(crate) fn read(
     block: &[u8],
     entry: &Entry,
-    level: usize,
+    (level, members): (usize, u64),
     mut each: impl FnMut(u64, &Content) -> Result<(), Damaged>,
 ) -> Result<(), Damaged> {
     let mut bytes = Bytes(block);
@@ -263,7 +277,7 @@ pub(crate) fn read(
             content.times[class] = bytes.time()?;
         }
         content.longest = Some((StateId(bytes.small()?), bytes.time()?));
-        if content.times.iter().copied().sum::<Duration>() > begin_of(1, shift(level)) {
+        if content.times.iter().copied().sum::<Duration>() > begin_of(1, shift(level)) * members {
             return Err(Damaged(Damage::FullBucket));
         }
         each(bucket, &content)?;

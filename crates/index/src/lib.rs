@@ -10,6 +10,7 @@
 //! | `row` | [`Row`]: what has states over time, and where its blocks are |
 //! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
 //! | `index` | [`Index`]: reads blocks, trusts none of them |
+//! | `groups` | what all threads of a process did together |
 //! | `picture` | what a row did in each of many buckets |
 //! | `spans` | the states of a row one by one |
 //! | `statistics` | how long a row was in each state within a window |
@@ -46,6 +47,7 @@ mod bytes;
 mod cache;
 mod error;
 mod format;
+mod groups;
 mod identity;
 mod index;
 mod leaf;

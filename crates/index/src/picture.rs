@@ -40,6 +40,12 @@ impl Window {
         Window { shift, first: bucket_of(from, shift), count: count(shift) as u32 }
     }
 
+    /// The window from the beginning to a time, with buckets of such a length.
+    pub(crate) fn covering_all(end: Duration, shift: u32) -> Self {
+        const SHORTEST: Duration = Duration::from_ns(1);
+        Window { shift, first: 0, count: bucket_of(end.max(SHORTEST) - SHORTEST, shift) as u32 + 1 }
+    }
+
     /// Its beginning and its end, each since the index begins.
     pub fn times(&self) -> (Duration, Duration) {
         let end = self.first.saturating_add(self.count.into());
@@ -48,12 +54,17 @@ impl Window {
 }
 
 impl Index {
-    /// What a row did in each bucket of a window; buckets without any state are left out.
+    /// What a row did in each bucket of a window; buckets without any state are left out. A process has no
+    /// states of its own: see [`Index::group`].
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn picture(&self, row: RowId, window: Window) -> Result<Vec<Bucket>, Error> {
         let row = self.row(row);
+        // Its levels are those of its threads together.
+        if let RowKind::Process(_) = row.kind {
+            return Ok(Vec::new());
+        }
         let (from, to) = window.times();
         let mut painter = Painter { index: self, row, shift: window.shift, buckets: Vec::new() };
         let mut leaves = Leaves::new(self, row);
@@ -62,7 +73,7 @@ impl Index {
         if let Some(level) = level(row, window.shift) {
             for entry in overlapping(&row.levels[level], from, to) {
                 let mut nodes = Vec::new();
-                self.nodes(level, entry, &mut room, |bucket, content| {
+                self.nodes(row, level, entry, &mut room, |bucket, content| {
                     nodes.push((bucket, *content));
                     Ok(())
                 })?;

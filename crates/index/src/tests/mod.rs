@@ -9,9 +9,10 @@ use crate::format::{self, Identity, Tail};
 use crate::index::Index;
 use crate::make::complete;
 use crate::picture::Window;
-use crate::row::RowId;
+use crate::row::{RowId, RowKind};
 use model::{Model, rows};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use tracewing_analysis::Names;
@@ -145,6 +146,61 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// A process in any window is the sum of its threads, also where that is made ahead.
+    #[test]
+    fn a_group_is_the_sum_of_its_members(models in rows(), windows in model::windows()) {
+        let index = with_groups(&written(&models), 1).unwrap();
+        index.check().unwrap();
+        let process = index.rows().find(|(_, row)| matches!(row.kind, RowKind::Process(_))).unwrap().0;
+        let Some(finest) = index.finest_of_group(process) else {
+            prop_assert!(models.iter().all(|model| model.spans.is_empty()));
+            return Ok(());
+        };
+        let longest = models.iter().max_by_key(|model| model.scaled(1.0)).unwrap();
+        for (from, length, most) in &windows {
+            let from = longest.scaled(*from);
+            let end = from + longest.scaled(*length).max(Duration::from_ns(1));
+            let exact = Window::covering(from, end, *most);
+            let wide = Window { shift: exact.shift.max(finest), first: 0, count: most + 2 };
+            for window in [exact, wide] {
+                let mut sums: BTreeMap<u64, crate::Content> = BTreeMap::new();
+                for number in (0..).step_by(2).take(models.len()) {
+                    for bucket in index.picture(RowId(number), window).unwrap() {
+                        sums.entry(bucket.number).or_default().add_all(&bucket.content);
+                    }
+                }
+                let sums = sums.into_iter().map(|(number, content)| crate::Bucket { number, content });
+                let found = index.group(process, window).unwrap();
+                prop_assert_eq!(found.is_some(), window.shift >= finest);
+                if let Some(found) = found {
+                    prop_assert_eq!(times(&found), times(&sums.collect::<Vec<_>>()));
+                }
+            }
+        }
+    }
+}
+
+/// An index to which groups of so many members were added.
+fn with_groups(bytes: &[u8], least: usize) -> Option<Index> {
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, bytes).unwrap();
+    let place = (file.try_clone().unwrap(), Path::new("an index"));
+    let size = crate::groups::add(place, IDENTITY, least, &mut file).unwrap()?;
+    assert_eq!(file.metadata().unwrap().len(), size);
+    Index::open(file, Path::new("an index"), IDENTITY).unwrap()
+}
+
+#[test]
+fn processes_of_few_threads_have_no_levels() {
+    let mut model = Model::default();
+    model.push(Class::User, 1_000);
+    assert!(with_groups(&written(&[model.clone()]), 2).is_none());
+    assert!(with_groups(&written(&[model.clone(), model]), 2).is_some());
+}
+
 /// The times in each bucket: states of CPUs have numbers of their own.
 fn times(buckets: &[crate::Bucket]) -> Vec<(u64, [Duration; crate::CLASSES], u64)> {
     buckets.iter().map(|bucket| (bucket.number, bucket.content.times, bucket.content.changes)).collect()
@@ -177,7 +233,7 @@ fn each_event_is_counted_in_any_window_even_those_of_one_time() {
     let mut builder = Builder::new(body);
     builder.begin = Some(BEGIN);
     let thread = builder.track(Track::Lwp(Tid(7)));
-    let row = builder.part(crate::RowKind::Events(0), "shop", thread);
+    let row = builder.part(RowKind::Events(0), "shop", thread);
     let states = ["shop:sale", "shop:refund"].map(|name| builder.table.own(Class::Event, name));
     let times: Vec<u64> = (0..30_000_u64).map(|number| number * number % 977 + number * 1_000).collect();
     for (time, state) in times.iter().zip(states.iter().cycle()) {

@@ -12,19 +12,21 @@
 //! | 2 | how many states begin in it, at most 65535 |
 //!
 //! Buckets without any state are left out. A group's share is that of the time of all its members that live
-//! then.
+//! then. Where very many live in a narrow window, the answer has the shares of longer buckets.
 
 use super::ask::{ALL_CPUS, Refusal, parsed, refused, row};
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Deserialize;
-use tracewing_index::{Bucket, CLASSES, RowId, RowKind, Window};
+use tracewing_index::{Bucket, CLASSES, Content, RowId, RowKind, Window};
 use tracewing_units::Duration;
 
 /// Most buckets of a row.
 const MOST_BUCKETS: u32 = 4096;
-/// Most rows of an answer, members of groups included.
+/// Most rows of an answer.
 const MOST_ROWS: usize = 1024;
+/// Most members of groups that are read for an answer.
+const MOST_MEMBERS: usize = 4096;
 /// Most buckets of all rows.
 const MOST: usize = 1 << 20;
 const NO_STATE: u32 = u32::MAX;
@@ -54,17 +56,17 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     if asked.shift > 62 || end.is_none() || asked.count == 0 {
         return Err(refused("there is no such window"));
     }
-    let members = asked.rows.iter().map(|number| members(ready, *number)).collect::<Result<Vec<_>, _>>()?;
-    let rows: usize = members.iter().map(Vec::len).sum();
+    let rows = asked.rows.len();
     if asked.count > MOST_BUCKETS || rows > MOST_ROWS || rows * asked.count as usize > MOST {
         return Err(refused("too many rows or buckets"));
     }
     let window = Window { shift: asked.shift, first: asked.first, count: asked.count };
+    let mut left = MOST_MEMBERS;
     let mut out = Vec::new();
-    for (number, members) in asked.rows.iter().zip(members) {
-        let runs = match &members[..] {
-            [one] if one.0 == *number => runs(ready.index.picture(*one, window)?, window),
-            _ => group(ready, &members, window)?,
+    for number in &asked.rows {
+        let runs = match members(ready, *number)? {
+            None => runs(ready.index.picture(RowId(*number), window)?, window),
+            Some(members) => group(ready, *number, &members, window, &mut left)?,
         };
         out.extend_from_slice(&number.to_le_bytes());
         out.extend_from_slice(&(runs.len() as u32).to_le_bytes());
@@ -73,16 +75,16 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     Ok(Reply::bytes(out))
 }
 
-/// The rows whose states are those of a row: itself, or the threads of a process, or all CPUs.
-fn members(ready: &Ready, number: u32) -> Result<Vec<RowId>, Refusal> {
+/// The rows whose states are those of a group: the threads of a process, or all CPUs.
+fn members(ready: &Ready, number: u32) -> Result<Option<Vec<RowId>>, Refusal> {
     if number == ALL_CPUS {
-        return Ok(ready.cpus.clone());
+        return Ok(Some(ready.cpus.clone()));
     }
     let id = row(&ready.index, number)?;
     let is_thread = |id: &RowId| matches!(ready.index.row(*id).kind, RowKind::Thread(_));
     Ok(match ready.index.row(id).kind {
-        RowKind::Process(_) => ready.members[id.0 as usize].iter().copied().filter(is_thread).collect(),
-        _ => vec![id],
+        RowKind::Process(_) => Some(ready.members[id.0 as usize].iter().copied().filter(is_thread).collect()),
+        _ => None,
     })
 }
 
@@ -121,34 +123,107 @@ fn push(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-fn group(ready: &Ready, members: &[RowId], window: Window) -> Result<Vec<Run>, Refusal> {
-    let count = window.count as usize;
-    let (mut times, mut living) = (vec![[Duration::ZERO; CLASSES]; count], vec![0_u64; count]);
-    let mut changes = vec![0_u64; count];
-    for id in members {
-        let row = ready.index.row(*id);
-        let bucket = |time: Duration| {
-            (time.as_ns() >> window.shift).saturating_sub(window.first).min(count as u64) as usize
-        };
-        if row.has_states() {
-            let last = bucket((row.end - Duration::from_ns(1)).max(row.begin));
-            living[bucket(row.begin)..(last + 1).min(count)].iter_mut().for_each(|living| *living += 1);
+/// What the members of a group did together; `left` is how many members may be read.
+fn group(
+    ready: &Ready,
+    number: u32,
+    members: &[RowId],
+    window: Window,
+    left: &mut usize,
+) -> Result<Vec<Run>, Refusal> {
+    let index = &ready.index;
+    let process = Some(RowId(number)).filter(|_| number != ALL_CPUS);
+    if let Some(process) = process
+        && let Some(buckets) = index.group(process, window)?
+    {
+        return Ok(together(buckets, &living(ready, members, window), window));
+    }
+    let (from, to) = window.times();
+    let lives = |id: &&RowId| index.row(**id).begin < to && index.row(**id).end > from;
+    let alive: Vec<_> = members.iter().filter(lives).copied().collect();
+    if alive.len() <= *left {
+        *left -= alive.len();
+        return Ok(together(sum(ready, &alive, window)?, &living(ready, &alive, window), window));
+    }
+    // Longer buckets, each drawn as wide as it is.
+    let finest = process.and_then(|process| index.finest_of_group(process)).unwrap_or(window.shift);
+    let Some(by) = finest.checked_sub(window.shift).filter(|by| *by > 0) else {
+        return Err(refused("too many rows or buckets"));
+    };
+    let end = window.first + u64::from(window.count);
+    let first = window.first >> by;
+    let longer = Window { shift: finest, first, count: (((end - 1) >> by) - first + 1) as u32 };
+    Ok(cut(group(ready, number, members, longer, left)?, longer, window))
+}
+
+/// Runs of a window as those of one with shorter buckets.
+fn cut(runs: Vec<Run>, longer: Window, window: Window) -> Vec<Run> {
+    let (by, end) = (longer.shift - window.shift, window.first + u64::from(window.count));
+    let mut found = Vec::new();
+    for run in runs {
+        let first = longer.first + u64::from(run.first);
+        let [from, to] = [first, first + u64::from(run.count)].map(|at| (at << by).clamp(window.first, end));
+        if from < to {
+            let (first, count) = ((from - window.first) as u32, (to - from) as u32);
+            found.push(Run { first, count, ..run });
         }
+    }
+    found
+}
+
+/// How many members live in each bucket.
+fn living(ready: &Ready, members: &[RowId], window: Window) -> Vec<u64> {
+    let count = window.count as usize;
+    let bucket = |time: Duration| {
+        (time.as_ns() >> window.shift).saturating_sub(window.first).min(count as u64) as usize
+    };
+    let (from, to) = window.times();
+    let mut changes = vec![0_i64; count + 1];
+    for row in members.iter().map(|id| ready.index.row(*id)) {
+        if row.has_states() && row.begin < to && row.end > from {
+            changes[bucket(row.begin)] += 1;
+            changes[(bucket((row.end - Duration::from_ns(1)).max(row.begin)) + 1).min(count)] -= 1;
+        }
+    }
+    let mut living = 0;
+    changes[..count]
+        .iter()
+        .map(|change| {
+            living += change;
+            living.cast_unsigned()
+        })
+        .collect()
+}
+
+/// What members did, added up.
+fn sum(ready: &Ready, members: &[RowId], window: Window) -> Result<Vec<Bucket>, Refusal> {
+    let mut times = vec![[Duration::ZERO; CLASSES]; window.count as usize];
+    let mut changes = vec![0_u64; window.count as usize];
+    for id in members {
         for Bucket { number, content } in ready.index.picture(*id, window)? {
             let at = (number - window.first) as usize;
             times[at].iter_mut().zip(content.times).for_each(|(sum, ns)| *sum += ns);
             changes[at] = changes[at].saturating_add(content.changes);
         }
     }
+    let buckets = (window.first..).zip(times.into_iter().zip(changes));
+    let bucket =
+        |(number, (times, changes))| Bucket { number, content: Content { times, changes, longest: None } };
+    let has_states = |bucket: &Bucket| bucket.content.times.iter().any(|time| !time.is_zero());
+    Ok(buckets.map(bucket).filter(has_states).collect())
+}
+
+/// Runs of a group of which so many members live.
+fn together(buckets: Vec<Bucket>, living: &[u64], window: Window) -> Vec<Run> {
     let mut runs = Vec::new();
-    for (at, times) in times.iter().enumerate().filter(|(_, times)| times.iter().any(|time| !time.is_zero()))
-    {
-        let length = u128::from(living[at].max(1)) << window.shift;
-        let changes = changes[at].min(u64::from(u16::MAX)) as u16;
-        let shares = shares(times, length);
-        push(&mut runs, Run { first: at as u32, count: 1, state: NO_STATE, shares, changes });
+    for Bucket { number, content } in buckets {
+        let first = (number - window.first) as u32;
+        let length = u128::from(living[first as usize].max(1)) << window.shift;
+        let changes = content.changes.min(u64::from(u16::MAX)) as u16;
+        let shares = shares(&content.times, length);
+        push(&mut runs, Run { first, count: 1, state: NO_STATE, shares, changes });
     }
-    Ok(runs)
+    runs
 }
 
 /// Times of a bucket in 255ths of its length. What is there has at least one; together they have at most 255.
@@ -171,6 +246,18 @@ fn shares(times: &[Duration; CLASSES], length: u128) -> [u8; CLASSES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn longer_buckets_are_drawn_as_wide_as_they_are() {
+        let run =
+            |first, count, changes| Run { first, count, state: NO_STATE, shares: [0; CLASSES], changes };
+        // Buckets 5 and 6 of 8 ns are 20 to 27 of 2 ns: the window begins in the first and ends in the second.
+        let longer = Window { shift: 3, first: 5, count: 2 };
+        let window = Window { shift: 1, first: 21, count: 5 };
+        let found = cut(vec![run(0, 1, 1), run(1, 1, 2)], longer, window);
+        assert_eq!(found, [run(0, 3, 1), run(3, 2, 2)]);
+        assert_eq!(cut(vec![run(0, 2, 3)], longer, window), [run(0, 5, 3)]);
+    }
 
     #[test]
     fn shares_are_times_and_nothing_is_lost() {

@@ -1,0 +1,133 @@
+//! What all threads of a process did together, for processes with very many: levels of detail of the
+//! process's own row, which are made of those of its threads when these are complete. A window that is too
+//! narrow for them has little of each thread.
+
+use crate::body::Body;
+use crate::error::Error;
+use crate::format::{self, Identity};
+use crate::index::Index;
+use crate::levels::{self, Content, LEVELS, STEP, begin_of, bucket_of, shift};
+use crate::picture::{Bucket, Window, overlapping};
+use crate::row::{Entry, RowId, RowKind};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Processes with fewer threads are drawn from these.
+pub(crate) const LEAST: usize = 64;
+
+/// Most buckets of the finest level of a process, as a power of two.
+const BUCKETS: u32 = 18;
+
+/// Adds levels of processes with at least `least` threads to a complete index in `file`; `out` writes to it.
+/// Returns its size; `None` if nothing was added.
+pub(crate) fn add(
+    (file, path): (File, &Path),
+    identity: Identity,
+    least: usize,
+    out: &mut (impl Write + Seek),
+) -> Result<Option<u64>, Error> {
+    let io = |cause| Error::Io { path: path.to_owned(), cause };
+    let Some(index) = Index::open(file, path, identity)? else { return Ok(None) };
+    let mut members = index.threads();
+    members.retain(|(_, threads)| threads.len() >= least);
+    if members.is_empty() {
+        return Ok(None);
+    }
+    // The tail gives way: it is written again after what is added.
+    out.seek(SeekFrom::Start(index.end())).map_err(io)?;
+    let mut body = Body::after(out, index.end());
+    let mut added = Vec::new();
+    for (process, threads) in members {
+        added.push((process, levels_of(&index, &threads, &mut body)?));
+    }
+    let mut tail = index.into_tail();
+    for (process, levels) in added {
+        tail.rows[process.0 as usize].levels = levels;
+    }
+    let bytes = tail.write();
+    let foot = format::foot(&format::head(identity), body.offset, &bytes);
+    body.write(&bytes);
+    body.write(&foot);
+    body.finish().map(Some).map_err(io)
+}
+
+/// The blocks of each level of a process.
+fn levels_of(index: &Index, threads: &[RowId], body: &mut Body<'_>) -> Result<Vec<Vec<Entry>>, Error> {
+    let end = threads.iter().map(|thread| index.row(*thread).end).max().unwrap_or_default();
+    let fits = |level: &usize| end.as_ns() >> shift(*level) < 1 << BUCKETS;
+    let finest = (0..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
+    let window = Window::covering_all(end, shift(finest));
+    let mut contents = vec![Content::default(); window.count as usize];
+    for thread in threads {
+        for Bucket { number, content } in index.picture(*thread, window)? {
+            contents[number as usize].add_all(&content);
+        }
+    }
+    let mut entries = vec![Vec::new(); finest];
+    loop {
+        let level = entries.len();
+        entries.push(levels::write(level, &contents, body));
+        if contents.len() == 1 || level + 1 == LEVELS {
+            return Ok(entries);
+        }
+        contents = contents.chunks(1 << STEP).map(sum).collect();
+    }
+}
+
+fn sum(parts: &[Content]) -> Content {
+    let mut sum = Content::default();
+    parts.iter().for_each(|part| sum.add_all(part));
+    sum
+}
+
+impl Index {
+    /// The threads of each process that has any.
+    fn threads(&self) -> Vec<(RowId, Vec<RowId>)> {
+        let mut threads = vec![Vec::new(); self.tail().rows.len()];
+        for (id, row) in self.rows().filter(|(_, row)| matches!(row.kind, RowKind::Thread(_))) {
+            if let Some(parent) = row.parent {
+                threads[parent.0 as usize].push(id);
+            }
+        }
+        (0..).map(RowId).zip(threads).filter(|(_, threads)| !threads.is_empty()).collect()
+    }
+
+    /// What all threads of a process did together in each bucket of a window; `longest` of a bucket means
+    /// nothing. `None` if the index has nothing for a window of so short buckets, or a process of so few
+    /// threads: these are to be asked, see [`Index::finest_of_group`].
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub fn group(&self, process: RowId, window: Window) -> Result<Option<Vec<Bucket>>, Error> {
+        let row = self.row(process);
+        let mut levels = (0..row.levels.len()).rev();
+        let level = levels.find(|level| shift(*level) <= window.shift && !row.levels[*level].is_empty());
+        let (Some(level), RowKind::Process(_)) = (level, row.kind) else { return Ok(None) };
+        let (from, to) = window.times();
+        let mut buckets: Vec<Bucket> = Vec::new();
+        let mut room = Vec::new();
+        for entry in overlapping(&row.levels[level], from, to) {
+            self.nodes(row, level, entry, &mut room, |bucket, content| {
+                let begin = begin_of(bucket, shift(level));
+                if from <= begin && begin < to {
+                    let number = bucket_of(begin, window.shift);
+                    match buckets.last_mut() {
+                        Some(last) if last.number == number => last.content.add_all(content),
+                        _ => buckets.push(Bucket { number, content: *content }),
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(Some(buckets))
+    }
+
+    /// The length of the shortest buckets that [`Index::group`] has of a process, as a power of two of
+    /// nanoseconds.
+    pub fn finest_of_group(&self, process: RowId) -> Option<u32> {
+        let row = self.row(process);
+        let level = row.levels.iter().position(|entries| !entries.is_empty())?;
+        matches!(row.kind, RowKind::Process(_)).then(|| shift(level))
+    }
+}
