@@ -20,7 +20,8 @@
 //!
 //! | layer, from the bottom | does |
 //! |---|---|
-//! | `append`, `time`, `error` | numbers and texts as bytes; clocks, ranges and zones; errors |
+//! | `append`, `time`, `threads`, `error` | numbers and texts as bytes; clocks, ranges and zones; threads that share
+//! work; errors |
 //! | `stream` | one stream: its packets by time, its events, its losses; indexes to begin reading at any time |
 //! | `open` | finds traces below a path; metadata, files that belong together; a recording's description, and
 //! what is missing |
@@ -46,6 +47,7 @@ mod rewrite;
 mod select;
 mod stream;
 pub mod super_trace;
+mod threads;
 mod time;
 mod uuid;
 

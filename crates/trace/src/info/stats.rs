@@ -11,11 +11,14 @@ use crate::select::decisions::{Decisions, StreamDecisions};
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
 use crate::stream::losses::Losses;
+use crate::threads::start;
 use crate::time::range::TimeRange;
 use std::collections::{BTreeMap, HashMap};
+use std::iter::repeat_n;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, Builder};
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
 use tracewing_ctf::model::{EnvValue, Scope};
 use tracewing_units::{Cycles, Duration, Timestamp};
@@ -104,32 +107,37 @@ impl Statistics {
     /// [`Error::Usage`] where the filter makes no sense for the recording. What cannot be read is no error:
     /// it is in [`Statistics::errors`].
     pub fn collect(recording: &Recording, filter: &Filter) -> Result<Self, Error> {
+        Self::collect_with(recording, filter, Builder::new)
+    }
+
+    /// Counts them with as many threads as there are CPUs, this one among them; `new` makes the others.
+    fn collect_with(recording: &Recording, filter: &Filter, new: fn() -> Builder) -> Result<Self, Error> {
         let range = filter.range(recording)?;
         let decisions = Decisions::of(filter, range, recording, &mut || ControlFlow::Continue(()))?;
         let next = AtomicUsize::new(0);
         let streams = recording.streams().len();
         let counted = Mutex::new(BTreeMap::new());
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(streams);
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    loop {
-                        // Which thread takes which stream changes nothing.
-                        let stream = next.fetch_add(1, Ordering::Relaxed);
-                        if stream >= streams {
-                            return;
-                        }
-                        let Ok(mut selection) = Selection::new(filter, recording) else { return };
-                        let all = decisions.reads_before();
-                        let events = recording.events_from(stream, range.begin, all);
-                        let decisions = decisions.of_stream(stream, recording, &mut selection);
-                        let tally = Tally::of(recording, stream, range, events, decisions);
-                        if let Ok(mut counted) = counted.lock() {
-                            counted.insert(stream, tally);
-                        }
-                    }
-                });
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(streams);
+        let work = || {
+            loop {
+                // Which thread takes which stream changes nothing.
+                let stream = next.fetch_add(1, Ordering::Relaxed);
+                if stream >= streams {
+                    return;
+                }
+                let Ok(mut selection) = Selection::new(filter, recording) else { return };
+                let all = decisions.reads_before();
+                let events = recording.events_from(stream, range.begin, all);
+                let decisions = decisions.of_stream(stream, recording, &mut selection);
+                let tally = Tally::of(recording, stream, range, events, decisions);
+                if let Ok(mut counted) = counted.lock() {
+                    counted.insert(stream, tally);
+                }
             }
+        };
+        thread::scope(|scope| {
+            start(scope, new, repeat_n(&work, threads.saturating_sub(1)));
+            work();
         });
         let counted = counted.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Ok(Self::gather(recording, filter, counted, range))
@@ -369,5 +377,22 @@ fn integer(value: &Value<'_>) -> Option<i64> {
         Value::Signed(value, _) => Some(*value),
         Value::Unsigned(value, _) => i64::try_from(*value).ok(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::tests::refused;
+
+    #[test]
+    fn one_thread_counts_where_the_system_refuses_others() {
+        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../ctf/tests/data/lttng-ust-kinds");
+        let recording = Recording::open(&[trace]).unwrap();
+        assert!(recording.streams().len() > 1);
+        let counted = |new| Statistics::collect_with(&recording, &Filter::default(), new).unwrap();
+        let alone = counted(refused);
+        assert!(alone.total.events > 0);
+        assert_eq!(format!("{alone:?}"), format!("{:?}", counted(Builder::new)));
     }
 }

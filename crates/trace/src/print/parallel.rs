@@ -11,12 +11,13 @@ use crate::open::recording::Recording;
 use crate::print::listing::Sink;
 use crate::print::printer::Printer;
 use crate::print::stamp::PrintedStamp;
+use crate::threads::start;
 use crate::time::stamp::Stamp;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Builder};
 
 /// Maximum number of printing threads; the thread that passes on their output could not keep up with more.
 const MOST_THREADS: usize = 16;
@@ -28,14 +29,16 @@ pub(crate) struct Plan {
     pub(crate) alone: u64,
     /// Bytes of a slice at least.
     pub(crate) slice: u64,
-    /// Threads that print slices; where it is one, there are no slices.
+    /// Threads that print slices, at most; where it is one, there are no slices.
     pub(crate) threads: usize,
+    /// Makes one of them.
+    pub(crate) new: fn() -> Builder,
 }
 
 impl Default for Plan {
     fn default() -> Self {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
-        Plan { alone: 1 << 16, slice: 2 << 20, threads: cpus.min(MOST_THREADS) }
+        Plan { alone: 1 << 16, slice: 2 << 20, threads: cpus.min(MOST_THREADS), new: Builder::new }
     }
 }
 
@@ -64,30 +67,35 @@ struct End<'r> {
 /// A slice, and where what comes out of it goes.
 type Job<'r> = (Slice, SyncSender<Part<'r>>);
 
-/// Prints `slices`, the first of which begins in the state of `merge`, with this many `threads`. Returns the
-/// state at their end, or where they cannot be continued: the rest must be printed sequentially.
+/// Prints `slices`, the first of which begins in the state of `merge`, with the threads of `plan`, or fewer if
+/// the system refuses some. Returns the state at their end, or where they cannot be continued, or where they
+/// begin if there are no threads: the rest must be printed sequentially.
 pub(crate) fn print<'r>(
     printer: &mut Printer<'_>,
     recording: &'r Recording,
     mut merge: Merge<'r>,
     slices: &[Slice],
-    threads: usize,
+    plan: Plan,
     sink: &mut impl Sink,
 ) -> Result<Merge<'r>, Error> {
-    let printers: Result<Vec<_>, _> = (0..threads).map(|_| printer.for_slices(recording)).collect();
+    let printers: Result<Vec<_>, _> = (0..plan.threads).map(|_| printer.for_slices(recording)).collect();
     let (jobs, queue) = mpsc::channel::<Job<'r>>();
     let queue = Mutex::new(queue);
     thread::scope(|scope| {
         let queue = &queue;
-        for mut printer in printers? {
-            scope.spawn(move || {
+        let works = printers?.into_iter().map(|mut printer| {
+            move || {
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((slice, parts)) = job else { return };
                     // If the receiver is gone, the output is not needed any more.
                     let _ = print_slice(&mut printer, recording, slice, &parts);
                 }
-            });
+            }
+        });
+        let threads = start(scope, plan.new, works);
+        if threads == 0 {
+            return Ok(merge);
         }
         let mut slices = slices.iter();
         let mut running: VecDeque<Receiver<Part<'r>>> = VecDeque::new();

@@ -53,7 +53,7 @@ fn print_all(
         _ => Vec::new(),
     };
     if !slices.is_empty() {
-        merge = parallel::print(printer, recording, merge, &slices, plan.threads, sink)?;
+        merge = parallel::print(printer, recording, merge, &slices, plan, sink)?;
         printer.forget_packets();
     }
     merge.advance_to(range.end);
@@ -65,10 +65,14 @@ mod tests {
     use super::*;
     use crate::merge::slices::{Slice, slices};
     use crate::print::style::{ClockStyle, Format, Style};
+    use crate::threads::tests::refused;
     use crate::time::range::TimeRange;
     use crate::time::zone::Zone;
     use std::fs;
     use std::path::Path;
+    use std::thread::Builder;
+
+    const ALONE: Plan = Plan { alone: 0, slice: 0, threads: 1, new: Builder::new };
 
     const METADATA: &str = r#"/* CTF 1.8 */
         typealias integer { size = 8; align = 8; signed = false; } := u8;
@@ -133,15 +137,24 @@ mod tests {
             write(folder.path(), stray);
             for format in [Format::Text, Format::Pretty, Format::Json, Format::Csv] {
                 let listing = Listing { format, ..Listing::default() };
-                let one = print(folder.path(), &listing, Plan { alone: 0, slice: 0, threads: 1 });
+                let one = print(folder.path(), &listing, ALONE);
                 assert_eq!(one.0.lines().count(), 320 + usize::from(format == Format::Csv));
                 assert!(one.1.lines().count() > 10 && one.2.is_none(), "{one:?}");
                 for (alone, slice, threads) in [(1, 1, 3), (7, 200, 2), (100, 1000, 2), (319, 1, 2)] {
-                    let several = print(folder.path(), &listing, Plan { alone, slice, threads });
+                    let several = print(folder.path(), &listing, Plan { alone, slice, threads, ..ALONE });
                     assert_eq!(several, one, "{stray:?} {format:?} {alone} {slice}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_thread_prints_the_slices_where_the_system_refuses_others() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), None);
+        let one = print(folder.path(), &Listing::default(), ALONE);
+        let plan = Plan { alone: 1, slice: 1, threads: 3, new: refused };
+        assert_eq!(print(folder.path(), &Listing::default(), plan), one);
     }
 
     #[test]
@@ -150,12 +163,11 @@ mod tests {
         write(folder.path(), None);
         let metadata = METADATA.replace("offset_s = 1000000", "offset_s = -1");
         fs::write(folder.path().join("metadata"), metadata).unwrap();
-        let alone = Plan { alone: 0, slice: 0, threads: 1 };
         let style =
             Style { clock: ClockStyle { zone: Zone::Utc, ..ClockStyle::default() }, ..Style::default() };
         for super_trace in [false, true] {
             let listing = Listing { super_trace, style, ..Listing::default() };
-            let (events, warnings, _) = print(folder.path(), &listing, alone);
+            let (events, warnings, _) = print(folder.path(), &listing, ALONE);
             assert!(events.contains("1969-12-31 23:59:59.000000000"), "{events}");
             let begin = "between [1969-12-31 23:59:59.";
             assert!(
@@ -183,7 +195,8 @@ mod tests {
             assert!(slices.len() > 5, "{slices:?}");
             let merge = Merge::of_slice(&recording, TimeRange::ALL, Slice { from, to: from.previous() });
             let mut out = (Vec::new(), Vec::new());
-            let merge = parallel::print(&mut printer, &recording, merge, &slices, 2, &mut out).unwrap();
+            let plan = Plan { threads: 2, ..Plan::default() };
+            let merge = parallel::print(&mut printer, &recording, merge, &slices, plan, &mut out).unwrap();
             assert!(reached.contains(&merge.last_ns()), "{stray:?}: {:?}", merge.last_ns());
         }
     }
@@ -199,8 +212,11 @@ mod tests {
         assert_eq!(bytes[at], 0);
         bytes[at] = b'x';
         fs::write(&path, bytes).unwrap();
-        let one = print(folder.path(), &Listing::default(), Plan { alone: 0, slice: 0, threads: 1 });
+        let one = print(folder.path(), &Listing::default(), ALONE);
         assert!(one.2.is_some() && one.0.lines().count() > 100, "{one:?}");
-        assert_eq!(print(folder.path(), &Listing::default(), Plan { alone: 1, slice: 1, threads: 3 }), one);
+        assert_eq!(
+            print(folder.path(), &Listing::default(), Plan { alone: 1, slice: 1, threads: 3, ..ALONE }),
+            one
+        );
     }
 }

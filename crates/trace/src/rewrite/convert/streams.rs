@@ -6,12 +6,14 @@ use crate::Error;
 use crate::open::recording::Stream;
 use crate::stream::cursor::Lost;
 use crate::stream::index_source;
+use crate::threads::start;
 use std::ffi::OsString;
+use std::iter::repeat_n;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Builder, Scope};
+use std::thread::{self, Builder};
 use tracewing_ctf::decode::Decoder;
 use tracewing_files::Dir;
 
@@ -83,7 +85,8 @@ impl Run<'_> {
         let mut failed: Option<(usize, Error)> = None;
         let (telling, told) = mpsc::sync_channel(WAITING);
         thread::scope(|scope| {
-            if start(scope, threads, Builder::new, move || shared.work(&telling)) == 0 {
+            let work = move || shared.work(&telling);
+            if start(scope, Builder::new, repeat_n(work, threads)) == 0 {
                 return shared.all(done);
             }
             for told in told {
@@ -105,16 +108,6 @@ impl Run<'_> {
             failed.map_or(Ok(written), |(_, error)| Err(error))
         })
     }
-}
-
-/// Starts up to `count` threads that do the same work, as many as the system allows: gives how many.
-fn start<'s>(
-    scope: &'s Scope<'s, '_>,
-    count: usize,
-    new: impl Fn() -> Builder,
-    work: impl Fn() + Clone + Send + 's,
-) -> usize {
-    (0..count).map_while(|_| new().spawn_scoped(scope, work.clone()).ok()).count()
 }
 
 impl Shared<'_> {
@@ -157,21 +150,5 @@ impl Shared<'_> {
         }
         written.converted = run.converted;
         Ok(Some(written))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_that_the_system_refuses_are_done_without() {
-        let done = AtomicUsize::new(0);
-        let work = || _ = done.fetch_add(1, Ordering::Relaxed);
-        // No address space has room for such a stack.
-        let huge = || Builder::new().stack_size(1 << 60);
-        let started =
-            thread::scope(|scope| [start(scope, 2, huge, work), start(scope, 2, Builder::new, work)]);
-        assert_eq!((started, done.into_inner()), ([0, 2], 2));
     }
 }
