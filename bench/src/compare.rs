@@ -9,8 +9,8 @@
 //!
 //! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload`
 //! in [`preload`], `bench functions` in [`functions`], `bench families` in [`families`], `bench attach` in
-//! [`attach`], `bench view` in [`view`]. `bench trigger` is in [`trigger`]; its worker is a program of its own
-//! (`src/trigger`).
+//! [`attach`], `bench view` in [`view`]. `bench trigger` is in [`trigger`]; its worker is a program of its
+//! own (`src/trigger`).
 
 mod analyse;
 mod attach;

@@ -1,4 +1,5 @@
-//! Threads that share work. The system may refuse them (`ulimit -u`, a cgroup's limit, memory): then fewer do it.
+//! Threads that share work. The system may refuse them (`ulimit -u`, a cgroup's limit, memory): then fewer do
+//! it.
 
 use std::thread::{Builder, Scope};
 

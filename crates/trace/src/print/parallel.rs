@@ -67,9 +67,9 @@ struct End<'r> {
 /// A slice, and where what comes out of it goes.
 type Job<'r> = (Slice, SyncSender<Part<'r>>);
 
-/// Prints `slices`, the first of which begins in the state of `merge`, with the threads of `plan`, or fewer if
-/// the system refuses some. Returns the state at their end, or where they cannot be continued, or where they
-/// begin if there are no threads: the rest must be printed sequentially.
+/// Prints `slices`, the first of which begins in the state of `merge`, with the threads of `plan`, or fewer
+/// if the system refuses some. Returns the state at their end, or where they cannot be continued, or where
+/// they begin if there are no threads: the rest must be printed sequentially.
 pub(crate) fn print<'r>(
     printer: &mut Printer<'_>,
     recording: &'r Recording,

@@ -251,7 +251,8 @@ mod tests {
     fn longer_buckets_are_drawn_as_wide_as_they_are() {
         let run =
             |first, count, changes| Run { first, count, state: NO_STATE, shares: [0; CLASSES], changes };
-        // Buckets 5 and 6 of 8 ns are 20 to 27 of 2 ns: the window begins in the first and ends in the second.
+        // Buckets 5 and 6 of 8 ns are 20 to 27 of 2 ns: the window begins in the first, and ends in the
+        // second.
         let longer = Window { shift: 3, first: 5, count: 2 };
         let window = Window { shift: 1, first: 21, count: 5 };
         let found = cut(vec![run(0, 1, 1), run(1, 1, 2)], longer, window);
