@@ -141,7 +141,7 @@ fn is_closed(error: &anyhow::Error) -> bool {
 }
 
 /// Why a file's content could be another user's.
-fn distrust(file: &File) -> Option<String> {
+pub fn distrust(file: &File) -> Option<String> {
     let about = file.metadata().ok()?;
     if ![0, geteuid().as_raw()].contains(&about.uid()) {
         return Some(format!("it belongs to another user (user {})", about.uid()));

@@ -13,8 +13,8 @@ to a running recording; the last rule that matches an event decides. A rule that
 user_thread:existed, user_thread:wait, user_thread:acquired, user_thread:given_up) also enables user_thread:origin, \
 which holds the names of tasks and the lines of requests, unless --exclude names it.
 
---where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != \
-0) and $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); combine comparisons \
+--where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', wait > 1.5ms, size >= 64K, flags \
+& 6 == 4, len(items) != 0) and $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); combine comparisons \
 with &&, ||, ! and parentheses. The program evaluates the condition before it writes the event. Events that lack a \
 compared field are left out. `disable` does not have this option.
 

@@ -147,10 +147,10 @@ enum ChannelCommand {
 #[command(after_help = "\
 Examples:
   tracewing session create flight --flight-recorder
-  tracewing trigger add flight slow -e shop:answered --where 'latency > 1000000000' --do snapshot
+  tracewing trigger add flight slow -e shop:answered --where 'latency > 1s' --do snapshot
   tracewing session start flight
       a flight recorder that writes its buffers whenever an answer takes longer than a second
-  tracewing trigger add flight slow -e shop:answered --where 'latency > 1000000000' --do snapshot --exec ./mail
+  tracewing trigger add flight slow -e shop:answered --where 'latency > 1s' --do snapshot --exec ./mail
       also run the program ./mail, with the snapshot's folder as its argument
   tracewing trigger list flight
 

@@ -95,6 +95,16 @@ fn every_type_of_field_reaches_the_trace() {
         assert_eq!(events, EXPECTED, "clock {clock}");
         assert_always_same_as_babeltrace2(&trace);
 
+        // Units are in the metadata.
+        for (condition, count) in [
+            ("took == 1.5ms && size == 4K", 3),
+            ("took > 1500us || size < 4095.5B", 0),
+            ("size > 1ns", 0), // `size` is in bytes
+        ] {
+            let listed = tracewing(&["list", "-e", "fields:values", "--where", condition]).arg(&trace).ran();
+            assert_eq!(listed.text().lines().count(), count, "{condition}: {}", listed.notes());
+        }
+
         let list = |folder: &Path| {
             let output = tracewing(&["list"]).arg(folder).succeeds();
             output.stdout

@@ -14,6 +14,7 @@ mod layout;
 mod lexer;
 mod parser;
 mod predicate;
+mod quantity;
 mod relation;
 mod rule;
 mod selection;

@@ -57,6 +57,47 @@ fn compile(text: &str) -> Result<Vec<u8>, String> {
 }
 
 #[test]
+fn quantities_are_compared_in_the_units_of_fields() {
+    let with_unit = |name, scalar, unit| Field { unit, ..field(name, Shape::One, scalar) };
+    let fields = [
+        with_unit("wait", Scalar::U64, "us"),
+        with_unit("mean", Scalar::F64, "ms"),
+        with_unit("size", Scalar::U32, "bytes"),
+        with_unit("turns", Scalar::U64, "cycles"),
+        with_unit("plain", Scalar::U64, ""),
+    ];
+    let mut payload = 1500_u64.to_le_bytes().to_vec();
+    payload.extend(2.5_f64.to_le_bytes());
+    payload.extend(65_536_u32.to_le_bytes());
+    payload.extend(9_u64.to_le_bytes());
+    payload.extend(2_000_000_000_u64.to_le_bytes());
+    let compile = |text: &str| {
+        let predicate = Predicate::parse(text).unwrap();
+        as_view(&class(&fields), |view| predicate.compile(view).map_err(|error| error.to_string()))
+    };
+    for (text, expected) in [
+        ("wait == 1.5ms && 1.5ms == wait && wait == 1500us && wait == 1_500_000ns", true),
+        ("wait > 1.5ms", false),
+        ("wait > 1499.9us && wait < 1500.1us && wait != 1500.1us", true),
+        ("wait < 1s && wait < 2min && wait < 1h && wait > -1s", true),
+        ("mean == 2500us && mean > 2ms", true),
+        ("size == 64K && size == 64KiB && size < 0.1M && size >= 65536B", true),
+        ("plain == 2s && plain > 1.9s", true),
+    ] {
+        assert_eq!(accepts(&compile(text).unwrap(), &payload, &CONTEXT), expected, "{text}");
+    }
+    for (text, why) in [
+        ("turns > 1s", "`turns` is in cycles and cannot be compared with 1s"),
+        ("wait > 1K", "`wait` is in us and cannot be compared with 1K"),
+    ] {
+        assert!(compile(text).unwrap_err().contains(why), "{text}");
+    }
+    for text in ["wait > 1sec", "wait > 1.5.2ms", "wait > 0x1s", "wait > 1e3s", "wait > 1 s", "wait & 1s"] {
+        assert!(Predicate::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn predicates_hold_as_written() {
     for (text, expected) in [
         ("depth > 3 && customer == \"x\"", true),

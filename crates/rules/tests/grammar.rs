@@ -30,7 +30,11 @@ fn what_is_wrong_is_said_and_shown() {
         ("a. > 3", "expected a name\n  a. > 3\n     ^"),
         ("$ > 3", "expected a name\n  $ > 3\n    ^"),
         ("grüße == \"x", "this text has no end\n  grüße == \"x\n           ^"),
-        ("a == 12x", "this is not a number\n  a == 12x\n       ^"),
+        (
+            "a == 12x",
+            "this is not a number; units are ns, us, ms, s, min and h, and for sizes B, K, M, G, KiB, MiB and GiB\n  \
+             a == 12x\n       ^",
+        ),
         ("a == #", "this character has no meaning here\n  a == #\n       ^"),
         ("a &&\nb ==", "expected a field or a value\n  b ==\n      ^"),
     ] {

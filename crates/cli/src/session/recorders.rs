@@ -33,7 +33,7 @@ const SIZE_OF_TRIGGERS: &str = "16M";
 /// The recorders of a session that run.
 pub fn of(session: &str) -> Vec<Running> {
     let mut running = Recordings::find().running;
-    running.retain(|one| one.is_named(session));
+    running.retain(|one| one.name.split_once('/').is_some_and(|(of, _)| of == session));
     running
 }
 

@@ -7,14 +7,16 @@
 use super::definition::Definition;
 use super::recorders;
 use super::store::Store;
+use crate::defaults::distrust;
 use crate::output::{print_warning, shown};
 use crate::screen::{self, Form};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use rustix::process::geteuid;
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -113,7 +115,12 @@ fn read(folder: &Path) -> Result<Vec<Definition>> {
     paths.sort_unstable();
     let mut sessions = Vec::new();
     for path in paths {
-        match Definition::read(&path) {
+        // What a session says is run with this user's rights.
+        let trusted = match File::open(&path).ok().as_ref().and_then(distrust) {
+            Some(why) => Err(anyhow!("{} is left out: {why}", path.display())),
+            None => Definition::read(&path),
+        };
+        match trusted {
             Ok(session) => sessions.push(session),
             Err(error) => print_warning(&format!("{error:#}")),
         }

@@ -4,6 +4,7 @@ use crate::background::{Background, Pilot};
 use crate::harness;
 use crate::is_running;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -43,6 +44,9 @@ fn a_service_keeps_sessions_started_and_they_outlive_it() {
     sessions.succeeds("session save web -o kept/web.toml");
     sessions.succeeds("session destroy web");
     fs::write(kept.join("bad.toml"), "[").unwrap();
+    let open = kept.join("open.toml");
+    fs::write(&open, fs::read_to_string(kept.join("web.toml")).unwrap().replace("\"web\"", "\"open\"")).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o666)).unwrap();
     let notified = sessions.folder().join("notify");
     let socket = UnixDatagram::bind(&notified).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -20,6 +20,11 @@ pub trait Schema {
     /// # Errors
     /// The reason why the class does not have it.
     fn find(&self, variable: &Variable) -> Result<Found<Self::Place>, Problem>;
+
+    /// The unit of a variable's values; `None` if it is not known, or they have none.
+    fn unit(&self, _variable: &Variable) -> Option<&str> {
+        None
+    }
 }
 
 /// A class's values for a [`Variable`].
@@ -161,12 +166,13 @@ pub(crate) fn resolve_comparison<S: Schema>(
     expected: bool,
 ) -> Result<Condition<S::Place>, Problem> {
     match comparison {
-        Comparison::True(operand) => truth(look_up(operand, schema)?, expected),
+        Comparison::True(operand) => truth(look_up(operand, None, schema)?, expected),
         Comparison::Relation(left, orders, right) => {
-            relation(look_up(left, schema)?, *orders, look_up(right, schema)?, expected)
+            let [of_left, of_right] = [left, right].map(Operand::variable);
+            relation(look_up(left, of_right, schema)?, *orders, look_up(right, of_left, schema)?, expected)
         }
         Comparison::Match { operand, pattern, negated } => {
-            matching(look_up(operand, schema)?, pattern, *negated == expected)
+            matching(look_up(operand, None, schema)?, pattern, *negated == expected)
         }
     }
 }
@@ -202,10 +208,19 @@ fn with_level(literal: Literal, other: Option<&Variable>) -> Result<Literal, Pro
     }
 }
 
-fn look_up<'n, S: Schema>(operand: &'n Operand, schema: &S) -> Result<Side<'n, S::Place>, Problem> {
+/// A side of a relation. `other`: the variable on the other side, in whose unit a quantity is counted.
+fn look_up<'n, S: Schema>(
+    operand: &'n Operand,
+    other: Option<&Variable>,
+    schema: &S,
+) -> Result<Side<'n, S::Place>, Problem> {
     let mask = operand.mask.map(Integer::bits);
     match &operand.value {
         Leaf::Literal(literal) => Ok(Side::Literal(literal.clone(), None)),
+        Leaf::Quantity(quantity) => {
+            let of = other.and_then(|variable| Some((variable, schema.unit(variable)?)));
+            Ok(Side::Literal(quantity.counted(of)?, None))
+        }
         Leaf::Variable(variable) => Ok(match schema.find(variable)? {
             Found::Value(place, kind) => {
                 let side = Side::Value { variable, place, kind, mask };

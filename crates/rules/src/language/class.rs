@@ -98,6 +98,13 @@ impl Schema for ClassSchema<'_> {
             Scope::Field => self.field(variable),
         }
     }
+
+    fn unit(&self, variable: &Variable) -> Option<&str> {
+        let is_meant = variable.scope == Scope::Field && !variable.length;
+        let mut fields = self.fields.iter().filter(|_| is_meant);
+        let (field, _) = fields.find(|(field, _)| field.name == variable.name)?;
+        Some(field.unit).filter(|unit| !unit.is_empty())
+    }
 }
 
 fn single<P>(variable: &Variable, found: Found<P>) -> Result<Found<P>, Problem> {

@@ -39,6 +39,9 @@ pub enum Problem {
     /// The length of a value that has none.
     #[error("`{0}`: the field has no length")]
     NoLength(Variable),
+    /// A number with a unit that measures something else than the variable's.
+    #[error("`{0}` is in {1} and cannot be compared with {2}")]
+    Unit(Variable, String, String),
     /// A label that the enumeration does not have.
     #[error("`{0}` has no label {1:?}{list}", list = listed(.2))]
     NoLabel(Variable, String, Vec<String>),

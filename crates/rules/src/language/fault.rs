@@ -27,6 +27,11 @@ pub enum PredicateFault {
     /// Digits that are no number.
     #[error("this is not a number")]
     NoNumber,
+    /// Digits and letters that are no number with a unit.
+    #[error(
+        "this is not a number; units are ns, us, ms, s, min and h, and for sizes B, K, M, G, KiB, MiB and GiB"
+    )]
+    NoQuantity,
     /// A floating-point number beyond the largest finite one.
     #[error("this number is too large")]
     LargeReal,

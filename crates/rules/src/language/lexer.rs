@@ -2,6 +2,7 @@
 
 use super::fault::{Fault, PredicateFault};
 use super::integer::Integer;
+use super::quantity::Quantity;
 
 /// A word of the grammar.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +10,8 @@ pub(crate) enum Token {
     Name(String),
     Integer(Integer),
     Real(f64),
+    /// A number with a unit.
+    Quantity(Quantity),
     Text(String),
     /// An operator or a bracket.
     Sign(&'static str),
@@ -112,8 +115,14 @@ impl<'a> Lexer<'a> {
             before = char;
             fits
         });
-        let digits = word.replace('_', "");
+        let word = word.replace('_', "");
         let negative = unit.is_negative();
+        let digits = if radix == 10 { word.trim_end_matches(char::is_alphabetic) } else { &word };
+        if digits.len() < word.len() {
+            let name = &word[digits.len()..];
+            let quantity = Quantity::parse(digits, name, negative).map(Token::Quantity);
+            return quantity.ok_or_else(|| Fault::new(start, PredicateFault::NoQuantity));
+        }
         if real {
             let number: f64 = digits.parse().map_err(|_| Fault::new(start, PredicateFault::NoNumber))?;
             if number.is_infinite() {

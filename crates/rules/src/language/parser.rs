@@ -176,8 +176,9 @@ impl Parser<'_> {
                 return Ok(Leaf::Variable(self.variable(Scope::Context)?));
             }
             Token::Name(_) => return self.named(),
-            Token::Integer(_) | Token::Real(_) | Token::Text(_) => {
+            Token::Integer(_) | Token::Real(_) | Token::Text(_) | Token::Quantity(_) => {
                 return Ok(Leaf::Literal(match self.advance()? {
+                    Token::Quantity(quantity) => return Ok(Leaf::Quantity(quantity)),
                     Token::Integer(number) => Literal::Integer(number),
                     Token::Real(number) => Literal::Real(number),
                     Token::Text(text) => Literal::Text(text),

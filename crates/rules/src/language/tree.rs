@@ -2,6 +2,7 @@
 
 use super::glob::Glob;
 use super::integer::Integer;
+use super::quantity::Quantity;
 use super::relation::Orders;
 use std::fmt;
 
@@ -58,9 +59,21 @@ pub(crate) struct Operand {
     pub mask: Option<Integer>,
 }
 
+impl Operand {
+    /// The variable that it is.
+    pub(crate) fn variable(&self) -> Option<&Variable> {
+        match &self.value {
+            Leaf::Variable(variable) => Some(variable),
+            Leaf::Literal(_) | Leaf::Quantity(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Leaf {
     Literal(Literal),
+    /// A number with a unit.
+    Quantity(Quantity),
     Variable(Variable),
 }
 

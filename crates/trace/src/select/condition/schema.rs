@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use tracewing_ctf::model::{DataStreamClass, EnvValue, EventRecordClass, FieldClass, Scope, StructureClass};
 use tracewing_rules::{Found, Literal, Problem, Schema, Scope as VariableScope, Type, Variable};
 use tracewing_vocabulary::context;
+use tracewing_vocabulary::environment::{Note, note_key};
 
 /// An event class, and the paths into its events that were asked for.
 pub(super) struct ClassSchema<'t> {
@@ -242,7 +243,20 @@ impl Schema for ClassSchema<'_> {
             found => found,
         }
     }
+
+    fn unit(&self, variable: &Variable) -> Option<&str> {
+        if variable.length || variable.scope == VariableScope::Context {
+            return None;
+        }
+        match self.trace.class().env(&note_key(self.event().id, Note::Unit(&variable.name)))? {
+            EnvValue::String(unit) => Some(unit.as_str()).filter(|unit| !TYPES.contains(unit)),
+            EnvValue::Integer(_) => None,
+        }
+    }
 }
+
+/// Notes on units that say what values are, and no unit.
+const TYPES: [&str; 2] = ["bool", "char"];
 
 /// The class of an optional field's value, which is shown inside of the field; `steps` lead there.
 fn value_class<'t>(steps: &mut Vec<Step>, mut class: &'t FieldClass) -> &'t FieldClass {
