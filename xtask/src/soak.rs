@@ -4,14 +4,15 @@
 //! handlers, killed and stopped writers and readers, CPUs that go offline and online, every protocol and
 //! mode. The rest goes to recordings of the example server that are cut short by `kill -9` (`programs.rs`),
 //! of a program that counts its own events, with stopped recorders, full disks and a hostile user
-//! (`account.rs`), and of servers under load that are recorded while they run (`attach.rs`). With `--tsan`
-//! the loads of threads run under ThreadSanitizer instead.
+//! (`account.rs`), of servers under load that are recorded while they run (`attach.rs`), and sessions in the
+//! background (`sessions.rs`). With `--tsan` the loads of threads run under ThreadSanitizer instead.
 
 mod account;
 mod attach;
 mod neighbour;
 mod programs;
 mod sanitizer;
+mod sessions;
 
 use crate::packages;
 use crate::steps::{Steps, run as run_command};
@@ -49,6 +50,8 @@ enum Part {
     /// Servers under load (a tokio server, and nginx and PostgreSQL if they are installed) that are recorded
     /// again and again while they run
     Attach,
+    /// A session in the background, with programs of two users that start, end and are killed
+    Sessions,
 }
 
 /// Runs everything; fails if an invariant did not hold.
@@ -71,11 +74,14 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(length) = share(Part::Programs, 1) {
         steps.run("programs", || programs::run(length));
     }
-    if let Some(length) = share(Part::Account, 3) {
+    if let Some(length) = share(Part::Account, 2) {
         steps.run("account", || account::run(length));
     }
     if let Some(length) = share(Part::Attach, 1) {
         steps.run("attach", || attach::run(length));
+    }
+    if let Some(length) = share(Part::Sessions, 1) {
+        steps.run("sessions", || sessions::run(length));
     }
     steps.finish()
 }

@@ -64,14 +64,28 @@ pub struct Rotate {
     pub command: Option<OsString>,
 }
 
-/// What is done when events of a recording come.
+/// When a trigger fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// When events come. Then none of the tracer's own events are recorded, only those of the rules.
+    Event,
+    /// When the fullest buffer is at least so full, in hundredths, and was not at the look before. Never in a
+    /// flight recorder.
+    Full(u8),
+    /// Whenever so many more bytes have been written.
+    Size(u64),
+}
+
+/// What is done when something comes to pass in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
+    /// What has to come to pass.
+    pub when: When,
     /// Names of the recordings that it is done to.
     pub targets: Vec<String>,
     /// One after the other.
     pub actions: Vec<Action>,
-    /// Least time from one time to the next. Events that come meanwhile are recorded, and nothing is done.
+    /// Least time from one time to the next. What comes to pass meanwhile has no effect.
     pub pause: Duration,
 }
 
@@ -126,7 +140,7 @@ pub struct Options {
     pub all_programs: bool,
     /// What other commands can call the recording by.
     pub name: Option<String>,
-    /// Done when events come. Then none of the tracer's own events are recorded, only those of the rules.
+    /// Done when something comes to pass.
     pub trigger: Option<Trigger>,
     /// The recording ends after this time, whatever the command does.
     pub duration: Option<Duration>,

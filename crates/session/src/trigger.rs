@@ -1,5 +1,6 @@
-//! What is done when an event comes: a recorder whose only purpose that is records the events that are meant,
-//! in small buffers that it looks at every few milliseconds, and asks other recorders of the session.
+//! What is done when an event comes, or when buffers are full or much has been written. For events, there is a
+//! recorder with no other purpose: it records those that are meant, looks at its buffers every few
+//! milliseconds, and asks other recorders of the session. A recorder asks itself in the same way.
 //!
 //! The program does nothing for it but write its event. The thread here asks, so that the recorder's loop
 //! waits for no other process. The events are on disk, too: the recording says what has fired, and when.
@@ -18,17 +19,29 @@ use std::time::{Duration, Instant};
 use crate::ask::{AskError, Running};
 use crate::change::Change;
 use crate::on_archive::run;
-use crate::options::{Action, Trigger};
+use crate::options::{Action, Trigger, When};
 use crate::running::Recordings;
 
 /// How long what is being done may take at the end of the recording.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// The thread that acts, and the events that have fired so far.
+/// The thread that acts, and how often something has come to pass.
 pub(crate) struct Firing {
+    when: When,
     fired: Sender<()>,
     said: Receiver<String>,
+    /// Events, or sizes that were reached.
     seen: u64,
+    was_full: bool,
+}
+
+/// How far the recording is, as far as triggers are concerned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reached {
+    pub events: u64,
+    pub bytes: u64,
+    /// How full the fullest buffer is, in hundredths.
+    pub fullest: u8,
 }
 
 impl Firing {
@@ -38,19 +51,34 @@ impl Firing {
     /// # Errors
     /// There is no thread for it.
     pub(crate) fn new(trigger: Trigger) -> io::Result<Self> {
+        let when = trigger.when;
         let (fired, next) = channel();
         let (say, said) = channel();
         Builder::new().name("tracewing-fire".to_owned()).spawn(move || work(&trigger, &next, &say))?;
-        Ok(Self { fired, said, seen: 0 })
+        Ok(Self { when, fired, said, seen: 0, was_full: false })
     }
 
-    /// So many events have come since the recording began. Gives lines about what was done.
-    pub(crate) fn look(&mut self, events: u64) -> Vec<String> {
-        if events > self.seen {
-            self.seen = events;
+    /// The recording has reached this since it began. Gives lines about what was done.
+    pub(crate) fn look(&mut self, reached: Reached) -> Vec<String> {
+        if self.has_come_to_pass(reached) {
             let _ = self.fired.send(()); // the thread lives as long as this
         }
         self.said.try_iter().collect()
+    }
+
+    fn has_come_to_pass(&mut self, reached: Reached) -> bool {
+        let count = match self.when {
+            When::Event => reached.events,
+            When::Size(size) => reached.bytes / size.max(1),
+            When::Full(percent) => {
+                let is_full = reached.fullest >= percent;
+                let was_full = std::mem::replace(&mut self.was_full, is_full);
+                return is_full && !was_full;
+            }
+        };
+        let is_more = count > self.seen;
+        self.seen = self.seen.max(count);
+        is_more
     }
 
     /// Waits until what is being done is over, for some seconds at most. Gives lines about it.
@@ -145,4 +173,32 @@ fn act(
         *targets = self::targets(trigger);
     }
     Err(format!("no channel of the session can {action}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fires(when: When, reached: &[(u64, u64, u8)]) -> Vec<bool> {
+        let trigger = Trigger { when, targets: Vec::new(), actions: Vec::new(), pause: Duration::ZERO };
+        let mut firing = Firing::new(trigger).unwrap();
+        let reached = reached.iter().map(|&(events, bytes, fullest)| Reached { events, bytes, fullest });
+        reached.map(|reached| firing.has_come_to_pass(reached)).collect()
+    }
+
+    #[test]
+    fn a_trigger_fires_once_for_what_has_come_to_pass() {
+        assert_eq!(
+            fires(When::Event, &[(0, 9, 99), (1, 9, 99), (1, 9, 99), (5, 9, 99)]),
+            [false, true, false, true]
+        );
+        assert_eq!(
+            fires(When::Size(100), &[(1, 99, 0), (1, 100, 0), (1, 199, 0), (1, 450, 0), (1, 460, 0)]),
+            [false, true, false, true, false]
+        );
+        assert_eq!(
+            fires(When::Full(80), &[(1, 0, 79), (1, 0, 80), (1, 0, 100), (1, 0, 10), (1, 0, 81)]),
+            [false, true, false, false, true]
+        );
+    }
 }

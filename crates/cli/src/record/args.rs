@@ -248,6 +248,15 @@ pub struct TriggerArgs {
     #[arg(long = "exec", value_name = "CMD", hide = true)]
     pub exec: Option<OsString>,
 
+    /// Not when events come, but when the fullest buffer is PERCENT full
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100), hide = true,
+        conflicts_with = "when_size")]
+    pub when_full: Option<u8>,
+
+    /// Not when events come, but whenever SIZE more has been written
+    #[arg(long, value_name = "SIZE", value_parser = parse_archive_size, hide = true)]
+    pub when_size: Option<u64>,
+
     /// Do it once in SECONDS at most
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "10", hide = true)]
     pub at_most_every: Duration,

@@ -17,7 +17,7 @@ use tracewing_kernel::Probe;
 use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::Options;
-use tracewing_session::options::{Action, Attach, Rotate, Sharing, Trigger};
+use tracewing_session::options::{Action, Attach, Rotate, Sharing, Trigger, When};
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
 use tracewing_trace::Zone;
@@ -157,8 +157,13 @@ fn trigger(args: &TriggerArgs) -> Option<Trigger> {
     };
     let actions: Vec<Action> =
         args.actions.iter().map(action).chain(args.exec.clone().map(Action::Run)).collect();
+    let when = match (args.when_full, args.when_size) {
+        (Some(percent), _) => When::Full(percent),
+        (None, Some(size)) => When::Size(size),
+        (None, None) => When::Event,
+    };
     let (targets, pause) = (args.targets.clone(), args.at_most_every);
-    (!actions.is_empty()).then_some(Trigger { targets, actions, pause })
+    (!actions.is_empty()).then_some(Trigger { when, targets, actions, pause })
 }
 
 /// The event rules, and the mask of major classes.

@@ -29,7 +29,9 @@ const MOST_BYTES: u64 = 1 << 20;
 const ITS_OWN: [&str; 6] = ["session", "background", "format", "quiet", "output", "on"];
 /// Options that only triggers have, and one of which each has.
 const OF_TRIGGERS: [&str; 2] = ["do", "exec"];
-const PAUSE: &str = "at-most-every";
+const MORE_OF_TRIGGERS: [&str; 3] = ["at-most-every", "when-full", "when-size"];
+/// Options of triggers that have no recorder of their own: each channel's recorder has them.
+const OF_CHANNELS: [&str; 2] = ["when-full", "when-size"];
 /// Those that say what is recorded. Without any, all programs are.
 const SUBJECTS: [&str; 6] = ["pid", "name", "cgroup", "with", "system-wide", "all"];
 
@@ -81,16 +83,34 @@ impl Definition {
             ensure!(checked.output.is_none(), "{}: output is the session's", of_it());
             check_trigger(&checked.options, kind == "trigger").with_context(of_it)?;
         }
+        ensure!(
+            this.triggers.values().filter(|options| is_of_channels(options)).count() <= 1,
+            "several triggers have --when-full or --when-size"
+        );
         if let Some(name) = this.triggers.keys().find(|name| this.channels.contains_key(*name)) {
             bail!("{name} is a channel and a trigger");
         }
         Ok(this)
     }
 
+    /// The triggers that have recorders of their own: those that wait for events.
+    pub fn waiting(&self) -> impl Iterator<Item = (&String, &Table)> {
+        self.triggers.iter().filter(|(_, options)| !is_of_channels(options))
+    }
+
+    /// What each channel's recorder does if its buffers are full, or much has been written.
+    pub fn of_channels(&self) -> Option<&Table> {
+        self.triggers.values().find(|options| is_of_channels(options))
+    }
+
     /// Adds a trigger, or a channel.
     pub fn insert(&mut self, is_trigger: bool, name: String, options: Table) -> Result<()> {
         let has = self.channels.contains_key(&name) || self.triggers.contains_key(&name);
         ensure!(!has, "the session has a channel or trigger {name} already");
+        ensure!(
+            !(is_trigger && is_of_channels(&options) && self.of_channels().is_some()),
+            "the session has a trigger with --when-full or --when-size already"
+        );
         let all = if is_trigger { &mut self.triggers } else { &mut self.channels };
         all.insert(name, options);
         Ok(())
@@ -133,14 +153,21 @@ pub fn options(words: Vec<OsString>) -> Result<Channel> {
     Ok(channel)
 }
 
+fn is_of_channels(options: &Table) -> bool {
+    OF_CHANNELS.iter().any(|option| options.contains_key(*option))
+}
+
 /// Whether options are those of a trigger, or of a channel.
 pub fn check_trigger(options: &Table, is_trigger: bool) -> Result<()> {
     let does = OF_TRIGGERS.iter().any(|option| options.contains_key(*option));
     match (is_trigger, does) {
         (true, false) => bail!("a trigger does something: --do snapshot, for example, or --exec CMD"),
         (false, true) => bail!("--do and --exec are options of triggers: `tracewing trigger add`"),
-        (false, false) if options.contains_key(PAUSE) => bail!("--{PAUSE} is an option of triggers"),
-        _ => Ok(()),
+        (false, false) => match MORE_OF_TRIGGERS.iter().find(|option| options.contains_key(**option)) {
+            Some(option) => bail!("--{option} is an option of triggers"),
+            None => Ok(()),
+        },
+        (true, true) => Ok(()),
     }
 }
 
@@ -160,6 +187,15 @@ fn value(arg: &Arg, matches: &ArgMatches) -> Result<Value> {
 
 /// The words of a command line that give a channel's options.
 pub fn words(options: &Table) -> Result<Vec<OsString>> {
+    let mut words = given(options)?;
+    if !SUBJECTS.iter().any(|subject| options.contains_key(*subject)) {
+        words.push("--all".into());
+    }
+    Ok(words)
+}
+
+/// The words that give these options.
+pub fn given(options: &Table) -> Result<Vec<OsString>> {
     let mut words = Vec::new();
     for (key, value) in options {
         match value {
@@ -172,9 +208,6 @@ pub fn words(options: &Table) -> Result<Vec<OsString>> {
             }
             value => words.push(word(key, value)?),
         }
-    }
-    if !SUBJECTS.iter().any(|subject| options.contains_key(*subject)) {
-        words.push("--all".into());
     }
     Ok(words)
 }

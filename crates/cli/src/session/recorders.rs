@@ -1,7 +1,7 @@
 //! Starts and stops the recorders of a session: one process for each channel, in the background, which is
 //! `tracewing record` with the channel's options. What it says is in a file next to its trace.
 
-use super::definition::{Definition, words};
+use super::definition::{Definition, given, words};
 use super::store::Locked;
 use crate::output::{print_warning, shown};
 use crate::record::default_name;
@@ -48,7 +48,7 @@ pub fn start(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     let running = of(name);
     let is_missing = |part: &(&String, &Table)| !running.iter().any(|one| one.name == called(name, part.0));
     let channels: Vec<_> = definition.channels.iter().filter(is_missing).collect();
-    let triggers: Vec<_> = definition.triggers.iter().filter(is_missing).collect();
+    let triggers: Vec<_> = definition.waiting().filter(is_missing).collect();
     if channels.is_empty() && triggers.is_empty() {
         bail!("{name} is started already: `tracewing session status {name}` shows it");
     }
@@ -74,22 +74,25 @@ fn start_all(
     for (name, options) in parts {
         let mut words = words(options)?;
         if definition.triggers.contains_key(*name) {
-            words.extend(of_trigger(definition, options));
+            words.extend(targets(definition).chain(of_trigger(options)));
+        } else if let Some(options) = definition.of_channels() {
+            words.extend(targets(definition).chain(given(options)?));
         }
         started.push(Recorder::start(definition, name, words, folder)?);
     }
     begun(&definition.name, started)
 }
 
+/// The channels to which a trigger does what it does.
+fn targets(definition: &Definition) -> impl Iterator<Item = OsString> {
+    definition.channels.keys().map(|channel| format!("--on={}", called(&definition.name, channel)).into())
+}
+
 /// What the recorder of a trigger gets in addition to its options.
-fn of_trigger(definition: &Definition, options: &Table) -> Vec<OsString> {
-    let channels = definition.channels.keys();
-    let mut words: Vec<OsString> =
-        channels.map(|channel| format!("--on={}", called(&definition.name, channel)).into()).collect();
+fn of_trigger(options: &Table) -> impl Iterator<Item = OsString> {
     let defaults = [("flush", LOOK_OF_TRIGGERS), ("total-size", SIZE_OF_TRIGGERS)];
-    let missing = defaults.iter().filter(|(option, _)| !options.contains_key(*option));
-    words.extend(missing.map(|(option, value)| OsString::from(format!("--{option}={value}"))));
-    words
+    let missing = defaults.into_iter().filter(|(option, _)| !options.contains_key(*option));
+    missing.map(|(option, value)| format!("--{option}={value}").into())
 }
 
 /// Ends the recorders, and prints what each has recorded.

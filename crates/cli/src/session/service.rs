@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn keep_started(store: &Store, sessions: &[Definition], started: &mut BTreeMap<String, Instant>) {
     for session in sessions {
         let running = recorders::of(&session.name).len();
-        let is_whole = running >= session.channels.len() + session.triggers.len();
+        let is_whole = running >= session.channels.len() + session.waiting().count();
         let was_just_started = started.get(&session.name).is_some_and(|start| start.elapsed() < PAUSE);
         if is_whole || was_just_started {
             continue;

@@ -132,7 +132,7 @@ fn rows(sessions: &[Definition]) -> Vec<Row> {
     for definition in sessions {
         let running = recorders::of(&definition.name);
         let channels = definition.channels.keys().map(|name| (name, false));
-        for (channel, is_trigger) in channels.chain(definition.triggers.keys().map(|name| (name, true))) {
+        for (channel, is_trigger) in channels.chain(definition.waiting().map(|(name, _)| (name, true))) {
             let called = recorders::called(&definition.name, channel);
             rows.push(Row {
                 session: definition.name.clone(),

@@ -137,12 +137,16 @@ impl Pilot {
     }
 
     pub fn run(sessions: &Background, before: &[String]) -> Self {
-        let mut process = sessions
-            .command(before, program("pilot"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::spawn(&mut sessions.command(before, program("pilot")))
+    }
+
+    /// One that waits so many milliseconds for recorders.
+    pub fn waiting(sessions: &Background, milliseconds: &str) -> Self {
+        Self::spawn(sessions.command(&[], program("pilot")).env("TRACEWING_WAIT", milliseconds))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (orders, answers) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
         let mut this = Self { process, orders, answers };
         this.emit(0); // it runs
@@ -155,6 +159,11 @@ impl Pilot {
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         answer.trim_end().split(' ').map(|number| number.parse::<u64>().unwrap()).sum()
+    }
+
+    /// Ends it by SIGKILL.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
     }
 
     pub fn threads(&self) -> usize {

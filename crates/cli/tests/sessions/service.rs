@@ -45,7 +45,8 @@ fn a_service_keeps_sessions_started_and_they_outlive_it() {
     sessions.succeeds("session destroy web");
     fs::write(kept.join("bad.toml"), "[").unwrap();
     let open = kept.join("open.toml");
-    fs::write(&open, fs::read_to_string(kept.join("web.toml")).unwrap().replace("\"web\"", "\"open\"")).unwrap();
+    fs::write(&open, fs::read_to_string(kept.join("web.toml")).unwrap().replace("\"web\"", "\"open\""))
+        .unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o666)).unwrap();
     let notified = sessions.folder().join("notify");
     let socket = UnixDatagram::bind(&notified).unwrap();

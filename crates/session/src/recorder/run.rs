@@ -13,6 +13,7 @@ use crate::archives::Archives;
 use crate::course::Stop;
 use crate::poll::Token;
 use crate::regions::Totals;
+use crate::trigger::Reached;
 
 impl Recorder<'_> {
     /// Records until the command ends or something stops the recording.
@@ -37,13 +38,14 @@ impl Recorder<'_> {
         }
     }
 
-    /// Has done what is to be done for events that have come.
+    /// Has done what is to be done for what has come to pass.
     fn fire(&mut self) {
         if self.firing.is_none() {
             return;
         }
-        let events = self.so_far().events;
-        let lines = self.firing.as_mut().map(|firing| firing.look(events)).unwrap_or_default();
+        let Totals { events, bytes, .. } = self.so_far();
+        let reached = Reached { events, bytes, fullest: self.fullest() };
+        let lines = self.firing.as_mut().map(|firing| firing.look(reached)).unwrap_or_default();
         lines.iter().for_each(|line| self.observer.note(line));
     }
 
@@ -134,6 +136,11 @@ impl Recorder<'_> {
         here.and(self.archives.as_ref().map_or(Totals::default(), Archives::so_far))
     }
 
+    /// How full the fullest buffer was at the last look at it, in hundredths.
+    fn fullest(&self) -> u8 {
+        (self.join.regions.fullest() * 100.0) as u8
+    }
+
     /// How far the recording is, for those that ask.
     pub(super) fn figures(&self) -> Figures {
         let Totals { events, lost, is_lost_unknown, bytes } = self.so_far();
@@ -147,7 +154,7 @@ impl Recorder<'_> {
             bytes,
             snapshots: self.flight.as_ref().map_or(0, |flight| flight.taken.len() as u32),
             programs: programs.len() as u32,
-            fullest: (self.join.regions.fullest() * 100.0) as u8,
+            fullest: self.fullest(),
             is_paused: self.changes.is_paused,
         }
     }

@@ -40,7 +40,7 @@ use crate::left_out::LeftOut;
 use crate::listing::Listing;
 use crate::maker::Maker;
 use crate::on_archive::OnArchive;
-use crate::options::{Options, Sharing};
+use crate::options::{Options, Sharing, When};
 use crate::places::Places;
 use crate::poll::{Poll, Token};
 use crate::priority::Priority;
@@ -116,6 +116,11 @@ impl<'a> Recorder<'a> {
     }
 }
 
+/// Whether the recording's purpose is that something is done when its events come.
+fn is_for_events(options: &Options) -> bool {
+    options.trigger.as_ref().is_some_and(|trigger| trigger.when == When::Event)
+}
+
 /// Lets the command run, and has programs join that the recorder does not start: those of another recording,
 /// or all that start later.
 fn release(
@@ -173,7 +178,7 @@ fn prepare(
         None => trace.map(|trace| trace.write_in_background(Priority::raise)),
     };
     let trace = trace.map(|trace| trace.with_names(Arc::new(Names::new(clock))));
-    let rules = RecordingRules::new(&options.rules, options.trigger.is_none());
+    let rules = RecordingRules::new(&options.rules, !is_for_events(options));
     let mut classes = Classes::new(user.as_slice(), recording, class)?;
     let geometry = match output {
         Output::Trace(_) => options.geometry,
