@@ -2,11 +2,12 @@
 //! such ([`JOIN_FILE`]), so that programs which start meanwhile join. Without them a start costs two look-ups
 //! that fail.
 //!
-//! A filter for system calls that the process has inherited may end it for these calls. The dynamic linker
-//! has just made the same ones (`open`, `fstat`, `read`, `close`) to load the program. A statically linked
-//! program has no dynamic linker, so nothing is looked up there.
+//! A filter for system calls may end the process for others than these: `openat`, `fstat`, `read` and `close`,
+//! which the dynamic linker has just used to load the program, or the plug-in. A statically linked program has
+//! no dynamic linker, so nothing is looked up there.
 
-use std::ffi::CString;
+use core::ffi::CStr;
+use core::fmt::{self, Write};
 
 use tracewing_abi::{JOIN_FILE, LARGEST_JOIN_FILE, ROOT_FOLDER, USER_FOLDER_VARIABLE, USER_FOLDERS};
 
@@ -26,19 +27,29 @@ impl Listed {
         if !is_linked_dynamically() {
             return listed;
         }
-        listed.add(ROOT_FOLDER.as_bytes());
-        match variable(USER_FOLDER_VARIABLE).filter(|_| !has_raised_rights) {
-            Some(folder) => listed.add(folder.to_bytes()),
-            None => listed.add(format!("{USER_FOLDERS}/{}", system::user()).as_bytes()),
+        let mut path = Path::new();
+        if write!(path, "{ROOT_FOLDER}").is_ok() {
+            listed.add(path);
+        }
+        let mut path = Path::new();
+        let folder = match variable(USER_FOLDER_VARIABLE).filter(|_| !has_raised_rights) {
+            Some(folder) => path.push(folder.to_bytes()),
+            None => write!(path, "{USER_FOLDERS}/{}", system::user_at_start()),
+        };
+        if folder.is_ok() {
+            listed.add(path);
         }
         listed
     }
 
     /// Adds what is listed in a folder, and a colon.
-    fn add(&mut self, folder: &[u8]) {
-        let Ok(path) = CString::new([folder, b"/", JOIN_FILE.as_bytes()].concat()) else { return };
+    fn add(&mut self, mut folder: Path) {
+        if write!(folder, "/{JOIN_FILE}\0").is_err() {
+            return;
+        }
+        let Ok(path) = CStr::from_bytes_until_nul(&folder.bytes) else { return };
         let room = &mut self.bytes[self.len..][..LARGEST_JOIN_FILE - 1];
-        if let Some(len) = system::read_trusted(&path, room) {
+        if let Some(len) = system::read_trusted(path, room) {
             self.bytes[self.len + len] = b':';
             self.len += len + 1;
         }
@@ -50,7 +61,44 @@ impl Listed {
     }
 }
 
+/// A path that is made without allocation.
+struct Path {
+    bytes: [u8; 256],
+    len: usize,
+}
+
+impl Path {
+    fn new() -> Self {
+        Self { bytes: [0; 256], len: 0 }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> fmt::Result {
+        let room = self.bytes.get_mut(self.len..).and_then(|rest| rest.get_mut(..bytes.len()));
+        room.ok_or(fmt::Error)?.copy_from_slice(bytes);
+        self.len += bytes.len();
+        Ok(())
+    }
+}
+
+impl Write for Path {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes())
+    }
+}
+
 fn is_linked_dynamically() -> bool {
     // SAFETY: a number; 0 where there is no interpreter.
     unsafe { libc::getauxval(libc::AT_BASE) != 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_too_long_is_none() {
+        let mut path = Path::new();
+        assert!(path.push(&[b'x'; 250]).is_ok() && write!(path, "/{JOIN_FILE}\0").is_err());
+        assert_eq!(CStr::from_bytes_until_nul(&path.bytes).unwrap().count_bytes(), 250);
+    }
 }

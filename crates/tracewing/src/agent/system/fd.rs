@@ -38,8 +38,8 @@ pub(in super::super) fn read_file(path: &CStr, buffer: &mut [u8]) -> Option<usiz
     usize::try_from(len).ok().filter(|len| *len > 0)
 }
 
-/// Reads the first bytes of a regular file that only this user or root can have written. Never waits, and
-/// follows no link at the path's end.
+/// Reads the first bytes of a regular file that only root can have written, or the user that started the
+/// program. Never waits, and follows no link at the path's end.
 pub(in super::super) fn read_trusted(path: &CStr, buffer: &mut [u8]) -> Option<usize> {
     const FLAGS: libc::c_int = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOFOLLOW;
     const OTHERS_WRITE: libc::mode_t = 0o022;
@@ -50,7 +50,7 @@ pub(in super::super) fn read_trusted(path: &CStr, buffer: &mut [u8]) -> Option<u
     let data = unsafe { (libc::fstat(file.0, data.as_mut_ptr()) == 0).then(|| data.assume_init()) }?;
     let is_trusted = data.st_mode & libc::S_IFMT == libc::S_IFREG
         && data.st_mode & OTHERS_WRITE == 0
-        && (data.st_uid == 0 || data.st_uid == user());
+        && (data.st_uid == 0 || data.st_uid == user_at_start());
     if !is_trusted {
         return None;
     }
@@ -59,10 +59,10 @@ pub(in super::super) fn read_trusted(path: &CStr, buffer: &mut [u8]) -> Option<u
     usize::try_from(len).ok().filter(|len| *len > 0)
 }
 
-/// The effective user.
-pub(in super::super) fn user() -> libc::uid_t {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::syscall(libc::SYS_geteuid) as libc::uid_t }
+/// The effective user when the program was started, without a system call.
+pub(in super::super) fn user_at_start() -> libc::uid_t {
+    // SAFETY: a number, which the kernel always gives.
+    unsafe { libc::getauxval(libc::AT_EUID) as libc::uid_t }
 }
 
 /// Bytes of memory, or of the disk, that a file takes.

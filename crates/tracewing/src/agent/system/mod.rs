@@ -12,7 +12,7 @@ mod thread;
 
 pub(crate) use self::fd::Fd;
 pub(super) use self::fd::{
-    Identity, allocated, close, copy, identity, open, out_of_the_way, read_file, read_trusted, user,
+    Identity, allocated, close, copy, identity, open, out_of_the_way, read_file, read_trusted, user_at_start,
 };
 pub(super) use self::memory::{
     keep_from_children, leave_to_children, map_named, map_private, map_shared, map_wiped_on_fork,
