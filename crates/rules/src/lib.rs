@@ -42,9 +42,9 @@
 //! - Integers are compared as numbers, whatever their size and signedness; so are an integer and a
 //!   floating-point number if one of them is a literal. NaN is in no relation to anything, not even `!=`.
 //!   `true` is 1, `false` 0.
-//! - A quantity is compared in the unit of the variable on the other side, exactly: `wait > 1.5ms`. A variable
-//!   without a declared unit is taken to count nanoseconds, or bytes (K is 1024 of them). One with a unit of
-//!   something else, such as cycles, has an incompatible type.
+//! - A quantity is compared in the unit of the variable on the other side, exactly: `wait > 1.5ms`. A
+//!   variable without a declared unit is taken to count nanoseconds, or bytes (K is 1024 of them). One with a
+//!   unit of something else, such as cycles, has an incompatible type.
 //! - An operand alone is true if it is an integer other than 0. `&` gives the common bits; negative numbers
 //!   are in two's complement.
 //! - Texts are equal or not, and match a pattern ([`Glob`]) with `=~` or do not match with `!~`. A `char` is

@@ -1,5 +1,5 @@
-//! What is done when an event comes, or when buffers are full or much has been written. For events, there is a
-//! recorder with no other purpose: it records those that are meant, looks at its buffers every few
+//! What is done when an event comes, or when buffers are full or much has been written. For events, there is
+//! a recorder with no other purpose: it records those that are meant, looks at its buffers every few
 //! milliseconds, and asks other recorders of the session. A recorder asks itself in the same way.
 //!
 //! The program does nothing for it but write its event. The thread here asks, so that the recorder's loop

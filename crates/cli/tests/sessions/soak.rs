@@ -1,6 +1,6 @@
-//! A session under load for as long as one likes (`cargo xtask soak --only sessions`; a moment in CI): programs
-//! of two users start, emit, and end or are killed; archives and snapshots are taken. What was read and what
-//! was lost is what was emitted, and the recorders need no more memory, descriptors, threads or disk than at
+//! A session under load for as long as one likes (`cargo xtask soak --only sessions`; a moment in CI):
+//! programs of two users start, emit, and end or are killed; archives and snapshots are taken. What was read
+//! and what was lost is what was emitted, and the recorders need no more descriptors, threads or disk than at
 //! first.
 
 use crate::background::{Background, Pilot, as_user};

@@ -4,6 +4,7 @@ use super::condition::{Condition, Test};
 use super::error::{Misuse, Problem, Sort};
 use super::glob::Glob;
 use super::integer::Integer;
+use super::quantity::Counted;
 use super::relation::Orders;
 use super::selection::LEVELS;
 use super::tree::{Comparison, Leaf, Literal, Node, Operand, Variable};
@@ -219,7 +220,16 @@ fn look_up<'n, S: Schema>(
         Leaf::Literal(literal) => Ok(Side::Literal(literal.clone(), None)),
         Leaf::Quantity(quantity) => {
             let of = other.and_then(|variable| Some((variable, schema.unit(variable)?)));
-            Ok(Side::Literal(quantity.counted(of)?, None))
+            let literal = match (quantity.counted(of.map(|(_, unit)| unit)), of) {
+                (Some(Counted::Whole(number)), _) => Literal::Integer(number),
+                (Some(Counted::Real(number)), _) => Literal::Real(number),
+                (None, Some((variable, unit))) => {
+                    let (variable, unit) = (variable.clone(), unit.to_owned());
+                    return Err(Problem::Unit(variable, unit, quantity.to_string()));
+                }
+                (None, None) => unreachable!("nanoseconds and bytes are of its dimension"),
+            };
+            Ok(Side::Literal(literal, None))
         }
         Leaf::Variable(variable) => Ok(match schema.find(variable)? {
             Found::Value(place, kind) => {

@@ -133,7 +133,7 @@ impl<'a> Lexer<'a> {
         if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
             return Err(Fault::new(start, PredicateFault::NoNumber));
         }
-        let number = u128::from_str_radix(&digits, radix).ok().map(Integer::from);
+        let number = u128::from_str_radix(digits, radix).ok().map(Integer::from);
         let number = if negative { number.and_then(Integer::checked_neg) } else { number };
         number.map(Token::Integer).ok_or_else(|| Fault::new(start, PredicateFault::LargeInteger))
     }

@@ -178,7 +178,7 @@ impl Parser<'_> {
             Token::Name(_) => return self.named(),
             Token::Integer(_) | Token::Real(_) | Token::Text(_) | Token::Quantity(_) => {
                 return Ok(Leaf::Literal(match self.advance()? {
-                    Token::Quantity(quantity) => return Ok(Leaf::Quantity(quantity)),
+                    Token::Quantity(quantity) => return Ok(Leaf::Quantity(Box::new(quantity))),
                     Token::Integer(number) => Literal::Integer(number),
                     Token::Real(number) => Literal::Real(number),
                     Token::Text(text) => Literal::Text(text),

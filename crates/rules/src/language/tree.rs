@@ -73,7 +73,7 @@ impl Operand {
 pub(crate) enum Leaf {
     Literal(Literal),
     /// A number with a unit.
-    Quantity(Quantity),
+    Quantity(Box<Quantity>),
     Variable(Variable),
 }
 

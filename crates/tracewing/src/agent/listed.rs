@@ -1,10 +1,10 @@
 //! The recorders that want all programs of their user, or of all users: two files list them while there are
 //! such ([`JOIN_FILE`]), so that programs which start meanwhile join. Without them a start costs two look-ups
-//! that fail.
+//! that fail, and one if the program is root's.
 //!
-//! A filter for system calls may end the process for others than these: `openat`, `fstat`, `read` and `close`,
-//! which the dynamic linker has just used to load the program, or the plug-in. A statically linked program has
-//! no dynamic linker, so nothing is looked up there.
+//! A filter for system calls may end the process for others than these: `openat`, `fstat`, `read` and
+//! `close`, which the dynamic linker has just used to load the program, or the plug-in. A statically linked
+//! program has no dynamic linker, so nothing is looked up there.
 
 use core::ffi::CStr;
 use core::fmt::{self, Write};
@@ -13,6 +13,8 @@ use tracewing_abi::{JOIN_FILE, LARGEST_JOIN_FILE, ROOT_FOLDER, USER_FOLDER_VARIA
 
 use super::join::variable;
 use super::system;
+
+const ROOT: libc::uid_t = 0;
 
 /// What the files list, in the form of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE).
 pub(super) struct Listed {
@@ -31,10 +33,15 @@ impl Listed {
         if write!(path, "{ROOT_FOLDER}").is_ok() {
             listed.add(path);
         }
+        let user = system::user_at_start();
+        // Root's recorders list themselves there only.
+        if user == ROOT {
+            return listed;
+        }
         let mut path = Path::new();
         let folder = match variable(USER_FOLDER_VARIABLE).filter(|_| !has_raised_rights) {
             Some(folder) => path.push(folder.to_bytes()),
-            None => write!(path, "{USER_FOLDERS}/{}", system::user_at_start()),
+            None => write!(path, "{USER_FOLDERS}/{}", user),
         };
         if folder.is_ok() {
             listed.add(path);

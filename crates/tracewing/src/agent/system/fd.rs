@@ -9,7 +9,7 @@ pub(crate) struct Fd(pub(super) libc::c_int);
 impl Fd {
     /// Takes over a descriptor that a system call has just made.
     pub(in super::super) fn new(fd: libc::c_int) -> Option<Self> {
-        (fd >= 0).then_some(Self(fd))
+        (fd >= 0).then(|| Self(fd))
     }
 
     pub(in super::super) fn raw(&self) -> libc::c_int {
