@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_path_that_is_too_long_is_none() {
         let mut path = Path::new();
-        assert!(path.push(&[b'x'; 250]).is_ok() && write!(path, "/{JOIN_FILE}\0").is_err());
-        assert_eq!(CStr::from_bytes_until_nul(&path.bytes).unwrap().count_bytes(), 250);
+        assert!(path.push(&[b'x'; 230]).is_ok() && path.push(&[b'x'; 27]).is_err());
+        assert!(write!(path, "/{JOIN_FILE}\0").is_ok() && write!(path, "/{JOIN_FILE}\0").is_err());
     }
 }
