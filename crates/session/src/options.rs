@@ -172,7 +172,7 @@ pub struct Options {
     pub profile: Option<u32>,
     /// How samples find the callers of a program's functions.
     pub stacks: Stacks,
-    /// When the trace is divided into archives. Not with `profile`, nor in a flight recorder.
+    /// When the trace is divided into archives. Not in a flight recorder.
     pub rotate: Rotate,
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive
     /// the recorder.

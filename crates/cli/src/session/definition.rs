@@ -79,7 +79,7 @@ impl Definition {
         for (kind, (name, table)) in channels.chain(this.triggers.iter().map(|trigger| ("trigger", trigger)))
         {
             let of_it = || format!("[{kind}.{name}]");
-            let checked = options(words(table).with_context(of_it)?)?;
+            let checked = checked(words(table).with_context(of_it)?).with_context(of_it)?;
             ensure!(checked.output.is_none(), "{}: output is the session's", of_it());
             check_trigger(&checked.options, kind == "trigger").with_context(of_it)?;
         }
@@ -126,14 +126,18 @@ pub fn parse_word(text: &str) -> Result<String, String> {
     check_name(text).map(|()| text.to_owned())
 }
 
-/// What words of a command line mean as options of `record`.
+/// What words of a command line mean as options of `record`. Where they ask for help, or are none, ends the
+/// process as clap does.
 pub fn options(words: Vec<OsString>) -> Result<Channel> {
+    checked(words).or_else(|error| match error.downcast::<clap::Error>() {
+        Ok(error) => error.exit(),
+        Err(error) => Err(error),
+    })
+}
+
+fn checked(words: Vec<OsString>) -> Result<Channel> {
     let record = record::Args::augment_args(Command::new("record").bin_name("tracewing record"));
-    let matches = match record.clone().try_get_matches_from(std::iter::once("record".into()).chain(words)) {
-        Ok(matches) => matches,
-        // Help, or a mistake, in clap's words.
-        Err(error) => error.exit(),
-    };
+    let matches = record.clone().try_get_matches_from(std::iter::once("record".into()).chain(words))?;
     let mut channel = Channel { options: Table::new(), output: None };
     for arg in record.get_arguments() {
         if matches.value_source(arg.get_id().as_str()) != Some(ValueSource::CommandLine) {

@@ -2,9 +2,14 @@
 
 use crate::harness::{self, Json, Printed, RunExt};
 use crate::recorded::program;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, socket_with,
+};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -141,8 +146,8 @@ impl Pilot {
     }
 
     /// One that waits so many milliseconds for recorders.
-    pub fn waiting(sessions: &Background, milliseconds: &str) -> Self {
-        Self::spawn(sessions.command(&[], program("pilot")).env("TRACEWING_WAIT", milliseconds))
+    pub fn waiting(sessions: &Background, before: &[String], milliseconds: &str) -> Self {
+        Self::spawn(sessions.command(before, program("pilot")).env("TRACEWING_WAIT", milliseconds))
     }
 
     fn spawn(command: &mut Command) -> Self {
@@ -175,5 +180,23 @@ impl Drop for Pilot {
     fn drop(&mut self) {
         self.orders = None;
         let _ = self.process.wait();
+    }
+}
+
+/// A socket like a recorder's, that never answers.
+pub struct Silent(OwnedFd);
+
+impl Silent {
+    pub fn listen(path: &Path) -> Self {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+        listen(&socket, 8).unwrap();
+        Self(socket)
+    }
+
+    pub fn has_been_connected_to(&self) -> bool {
+        accept(&self.0).is_ok()
     }
 }

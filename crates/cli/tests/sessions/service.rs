@@ -44,6 +44,8 @@ fn a_service_keeps_sessions_started_and_they_outlive_it() {
     sessions.succeeds("session save web -o kept/web.toml");
     sessions.succeeds("session destroy web");
     fs::write(kept.join("bad.toml"), "[").unwrap();
+    let text = fs::read_to_string(kept.join("web.toml")).unwrap().replace("\"web\"", "\"wrong\"");
+    fs::write(kept.join("wrong.toml"), text.replace("event =", "sub-buffers = \"x\"\nevent =")).unwrap();
     let open = kept.join("open.toml");
     fs::write(&open, fs::read_to_string(kept.join("web.toml")).unwrap().replace("\"web\"", "\"open\""))
         .unwrap();
