@@ -9,11 +9,13 @@ use tracewing_abi::message::{Hello, Joining, MAX_MESSAGE};
 
 const _: () = assert!(LARGEST_ANSWER <= MAX_MESSAGE);
 
-const QUESTIONS: [Question; 4] = [
+const QUESTIONS: [Question; 6] = [
     Question::Status,
     Question::Snapshot(Asker::Program),
     Question::Snapshot(Asker::Panic),
     Question::Snapshot(Asker::Command),
+    Question::Rotate,
+    Question::Clear,
 ];
 
 #[test]
@@ -41,12 +43,13 @@ fn long_texts_are_cut_between_characters() {
         command_pid: 2,
         processes: [3; Status::PROCESSES],
         is_flight_recorder: true,
+        is_trigger: false,
         figures: Figures::default(),
         name: &long,
         command: &long,
         output: &long,
     };
-    assert_eq!(status.encode(&mut buffer), Ok(62 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
+    assert_eq!(status.encode(&mut buffer), Ok(63 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
 }
 
 proptest! {
@@ -69,7 +72,7 @@ proptest! {
         let name = &text[..text.floor_char_boundary(9)];
         let is_flight_recorder = flight;
         let status =
-            Status { pid, command_pid, processes, is_flight_recorder, figures, name, command, output };
+            Status { pid, command_pid, processes, is_flight_recorder, is_trigger: !flight, figures, name, command, output };
         let len = status.encode(&mut buffer).unwrap();
         prop_assert_eq!(Status::decode(&buffer[..len]), Ok(status));
         for taken in

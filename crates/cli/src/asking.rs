@@ -1,4 +1,5 @@
-//! Commands that have a running recorder write a folder, and print which one: `snapshot` and `rotate`.
+//! Commands that ask running recorders, and print the folder that each answers: `snapshot`, `rotate` and
+//! `clear`.
 
 use crate::format::{TextFormat, TextFormatOption};
 use crate::output::shown;
@@ -20,24 +21,25 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Finds the recorder, asks it, and prints the folder that it answers.
+    /// Finds the recorders, asks them, and prints the folder that each answers.
     pub fn print(
         &self,
         kind: Kind,
         ask: fn(&Running) -> Result<PathBuf, AskError>,
     ) -> anyhow::Result<ExitCode> {
-        let recorder = self.which.find(kind)?;
-        let folder = ask(&recorder)?;
         let mut out = screen::stdout(self.format.format.into());
-        match self.format.format {
-            TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
-            TextFormat::Json => {
-                let line = serde_json::json!({
-                    "folder": folder,
-                    "recorder": recorder.pid,
-                    "command": recorder.command,
-                });
-                writeln!(out, "{line}")?;
+        for recorder in self.which.find_all(kind)? {
+            let folder = ask(&recorder)?;
+            match self.format.format {
+                TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
+                TextFormat::Json => {
+                    let line = serde_json::json!({
+                        "folder": folder,
+                        "recorder": recorder.pid,
+                        "command": recorder.command,
+                    });
+                    writeln!(out, "{line}")?;
+                }
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ mod arguments;
 mod asking;
 mod bar;
 mod breakdown;
+mod clear;
 mod colors;
 mod control;
 mod convert;
@@ -123,6 +124,8 @@ enum Command {
     Snapshot(snapshot::Args),
     /// Make a running recording complete its present archive and begin the next one
     Rotate(rotate::Args),
+    /// Remove what a running recording has recorded; the recording continues
+    Clear(clear::Args),
     /// Describe, start, stop and list recordings in the background
     Session(session::Args),
     /// Change what a session records
@@ -242,6 +245,7 @@ fn main() -> ExitCode {
         Command::Rules(args) => control::rules(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Rotate(args) => rotate::run(&args),
+        Command::Clear(args) => clear::run(&args),
         Command::Session(args) => session::run(args),
         Command::Channel(args) => session::channel(args),
         Command::Trigger(args) => session::trigger(args),

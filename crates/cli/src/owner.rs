@@ -6,8 +6,8 @@ use tracewing_session::running::{Kind, Recordings, Running};
 
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// The recording: the name of its command, or the process id of its command, its recorder, or a process
-    /// that it attached to [default: the only one]
+    /// The recording: its session or channel, the name of its command, or the process id of its command, its
+    /// recorder, or a process that it attached to [default: the only one]
     #[arg(value_name = "PID|NAME")]
     recording: Option<String>,
 
@@ -21,6 +21,14 @@ impl Which {
     /// No recording runs, or several do, or the user may not change it.
     pub fn find(&self, kind: Kind) -> Result<Running> {
         Ok(recordings(self.user.as_deref())?.choose(self.recording.as_deref(), kind)?)
+    }
+
+    /// All channels if a session is named; otherwise the one recording.
+    ///
+    /// # Errors
+    /// As [`Which::find`].
+    pub fn find_all(&self, kind: Kind) -> Result<Vec<Running>> {
+        Ok(recordings(self.user.as_deref())?.choose_all(self.recording.as_deref(), kind)?)
     }
 }
 

@@ -112,11 +112,7 @@ fn print_archives(summary: &Summary) {
         let events = total_count(removed.iter().map(|archive| archive.events));
         let gone = match removed.len() {
             0 => String::new(),
-            gone => format!(
-                ", {} of them removed, with {} (--total-size)",
-                number(gone as u64),
-                self::events(events)
-            ),
+            gone => format!(", {} of them removed, with {}", number(gone as u64), self::events(events)),
         };
         say!("{} {noun}{gone}", number(count as u64));
     }

@@ -21,7 +21,7 @@ mod store;
 use crate::format::{TextFormat, TextFormatOption};
 use crate::output::{print_note, shown};
 use crate::screen::{self, Form};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use definition::{Definition, MAIN};
 use std::collections::BTreeMap;
@@ -65,7 +65,8 @@ enum SessionCommand {
         #[arg(value_parser = parse_word)]
         name: String,
         /// What its channel records: options of `tracewing record`, without a command. -o is the folder of
-        /// all the session's traces [default: NAME in the current folder]
+        /// all the session's traces [default: NAME in the current folder], and --total-size is for all its
+        /// channels together
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RECORD OPTION")]
         options: Vec<OsString>,
     },
@@ -118,7 +119,7 @@ pub struct ChannelArgs {
 
 #[derive(Debug, Subcommand)]
 enum ChannelCommand {
-    /// Add a channel to a session that is not started
+    /// Add a channel to a session; if that is started, the channel begins to record
     Add {
         /// The session
         #[arg(value_parser = parse_word)]
@@ -130,7 +131,7 @@ enum ChannelCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RECORD OPTION")]
         options: Vec<OsString>,
     },
-    /// Remove a channel from a session that is not started
+    /// Remove a channel from a session; if that is started, the channel's recording ends
     Remove {
         /// The session
         #[arg(value_parser = parse_word)]
@@ -168,7 +169,7 @@ pub struct TriggerArgs {
 
 #[derive(Debug, Subcommand)]
 enum TriggerCommand {
-    /// Add a trigger to a session that is not started
+    /// Add a trigger to a session, which may be started
     Add {
         /// The session
         #[arg(value_parser = parse_word)]
@@ -180,7 +181,7 @@ enum TriggerCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
         options: Vec<OsString>,
     },
-    /// Remove a trigger from a session that is not started
+    /// Remove a trigger from a session, which may be started
     Remove {
         /// The session
         #[arg(value_parser = parse_word)]
@@ -269,28 +270,40 @@ impl Which {
 }
 
 fn create(store: &Store, name: &str, options: Vec<OsString>) -> Result<ExitCode> {
-    let channel = definition::options(options)?;
+    let mut channel = definition::options(options)?;
     definition::check_trigger(&channel.options, false)?;
+    let total_size = channel.options.remove("total-size").map(|size| size.as_str().map(str::to_owned));
+    let total_size = total_size.flatten();
     let folder = std::env::current_dir().context("the current folder is gone")?;
     let output = folder.join(channel.output.unwrap_or_else(|| name.into()));
     let channels = [(MAIN.to_owned(), channel.options)].into();
     let triggers = BTreeMap::new();
-    store.lock()?.add(&Definition { name: name.to_owned(), output, folder, channels, triggers })?;
+    store.lock()?.add(&Definition {
+        name: name.to_owned(),
+        output,
+        folder,
+        total_size,
+        channels,
+        triggers,
+    })?;
     writeln!(screen::stderr(Form::Text), "`tracewing session start {name}` begins to record")?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Changes a session, also while it is started.
 fn change(
     store: &Store,
     session: &str,
     change: impl FnOnce(&mut Definition) -> Result<()>,
 ) -> Result<ExitCode> {
     let locked = store.lock()?;
-    let mut definition = store.get(session)?;
-    if !recorders::of(session).is_empty() {
-        bail!("{session} is started: `tracewing session stop {session}` first");
-    }
+    let before = store.get(session)?;
+    let mut definition = before.clone();
     change(&mut definition)?;
+    let running = recorders::of(session);
+    if !running.is_empty() {
+        return recorders::adjust(&locked, &running, &before, &definition);
+    }
     locked.replace(&definition)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -133,9 +133,16 @@ pub struct ArchiveTotals {
     pub is_lost_unknown: bool,
     /// Size of its folder, bytes.
     pub bytes: u64,
-    /// Whether it was removed again, for want of room (`--total-size`).
+    /// Whether it was removed again: for want of room (`--total-size`), or since the recording was cleared.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_removed: bool,
+}
+
+impl ArchiveTotals {
+    /// The name of its folder.
+    pub fn name(&self) -> &str {
+        self.folder.rsplit_once('/').map_or(&self.folder, |(_, name)| name)
+    }
 }
 
 /// A change of a running recording.

@@ -82,6 +82,15 @@ impl Dir {
         self.made().folders.get(OsStr::new(name)).cloned()
     }
 
+    /// A folder in this one, to read its entries; no link is followed.
+    ///
+    /// # Errors
+    /// It does not exist, is no folder, or cannot be read.
+    pub fn below(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = name.as_ref();
+        Ok(Self::new(&self.path().join(name), open_below(self.as_fd(), name)?))
+    }
+
     /// A new file, open for reading and writing.
     ///
     /// # Errors

@@ -21,8 +21,9 @@ use tracewing_consumer::folder::Folder;
 use tracewing_consumer::summary::StreamSummary;
 use tracewing_files::Dir;
 use tracewing_profile::Summary as ProfileSummary;
-use tracewing_units::{Cycles, Pid, Timestamp};
+use tracewing_units::{Cycles, Pid};
 
+use crate::archive_names::FOLDER;
 use crate::client::Client;
 use crate::ended::Ended;
 use crate::kernel::KernelSummary;
@@ -30,9 +31,8 @@ use crate::limits::Budget;
 use crate::on_archive::OnArchive;
 use crate::options::Rotate;
 use crate::regions::Totals;
+use crate::shared::Shared;
 
-/// The folder of all archives, in that of the recording.
-pub(crate) const FOLDER: &str = "archives";
 /// Rotations that may be requested in a row, and per second after that: a program may request them in a loop.
 const ASKED: (u32, f64) = (32, 0.5);
 /// Requests that wait for the same rotation.
@@ -40,11 +40,20 @@ const MOST_ASKERS: usize = 64;
 /// Completed archives that are listed one by one; the first ones go.
 const MOST_LISTED: usize = 10_000;
 
+/// What is to be done with the present archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// It is completed.
+    Rotate,
+    /// It is removed.
+    Clear,
+}
+
 /// Why a recording is rotated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// The process with this id has asked.
-    Asked(Pid),
+    Asked(Asked, Pid),
     /// `--rotate-size`.
     Size,
     /// `--rotate-every`.
@@ -56,7 +65,8 @@ pub(crate) enum Reason {
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Asked(pid) => write!(f, "asked for by process {pid}"),
+            Self::Asked(Asked::Rotate, pid) => write!(f, "asked for by process {pid}"),
+            Self::Asked(Asked::Clear, pid) => write!(f, "cleared by process {pid}"),
             Self::Size => f.write_str("--rotate-size"),
             Self::Period => f.write_str("--rotate-every"),
             Self::End => f.write_str("end of the recording"),
@@ -69,6 +79,8 @@ impl std::fmt::Display for Reason {
 pub(crate) enum NotRotated {
     #[error("this is a flight recorder, whose snapshots are its archives: use `tracewing snapshot`")]
     FlightRecorder,
+    #[error("this is a flight recorder, which keeps only the newest events; remove its snapshots as files")]
+    NotCleared,
     #[error("too many were asked for in too short a time")]
     TooMany,
     #[error("the recording is ending")]
@@ -119,6 +131,8 @@ pub(crate) struct Closing {
     /// What was written of it when it was closed.
     pub so_far: Totals,
     pub askers: Vec<Client>,
+    /// Whether it is removed once it is complete.
+    pub is_cleared: bool,
 }
 
 /// A complete archive on the disk.
@@ -172,9 +186,11 @@ pub(crate) struct Archives {
     pub options: Rotate,
     pub current: Current,
     pub closing: Option<Closing>,
-    /// Connections that wait for the next rotation.
+    /// Connections that wait for the next rotation, and those that wait until the archive is removed.
     pub asked: Vec<Client>,
+    pub asked_to_clear: Vec<Client>,
     budget: Budget,
+    shared: Option<Shared>,
     /// The command for each archive, if there is one.
     pub on_archive: Option<OnArchive>,
     /// Complete archives that are on the disk, the oldest first.
@@ -193,6 +209,7 @@ impl Archives {
     /// None yet: the recording is written to its own folder.
     pub(crate) fn new(root: Folder, options: Rotate, on_archive: Option<OnArchive>, begin: Cycles) -> Self {
         let folder = root.clone();
+        let shared = options.shared.map(|most| Shared::new(most, root.path().to_owned()));
         let now = Instant::now();
         Self {
             root,
@@ -211,7 +228,9 @@ impl Archives {
             },
             closing: None,
             asked: Vec::new(),
+            asked_to_clear: Vec::new(),
             budget: Budget::new(ASKED.0, ASKED.1, now),
+            shared,
             on_archive,
             kept: VecDeque::new(),
             remover: None,
@@ -230,12 +249,24 @@ impl Archives {
     ///
     /// # Errors
     /// There are too many such requests.
-    pub(crate) fn ask(&mut self, client: Client) -> Result<(), (Client, NotRotated)> {
-        if self.asked.len() >= MOST_ASKERS || !self.budget.take(Instant::now()) {
+    pub(crate) fn ask(&mut self, what: Asked, client: Client) -> Result<(), (Client, NotRotated)> {
+        let asked = match what {
+            Asked::Rotate => &mut self.asked,
+            Asked::Clear => &mut self.asked_to_clear,
+        };
+        if asked.len() >= MOST_ASKERS || !self.budget.take(Instant::now()) {
             return Err((client, NotRotated::TooMany));
         }
-        self.asked.push(client);
+        asked.push(client);
         Ok(())
+    }
+
+    /// Takes those that wait for a rotation with this reason.
+    pub(crate) fn take_askers(&mut self, reason: Reason) -> Vec<Client> {
+        std::mem::take(match reason {
+            Reason::Asked(Asked::Clear, _) => &mut self.asked_to_clear,
+            _ => &mut self.asked,
+        })
     }
 
     /// Why there is to be a rotation now, of an archive with so many bytes.
@@ -245,8 +276,10 @@ impl Archives {
         }
         let Rotate { size, every, .. } = &self.options;
         let may = self.not_before.is_none_or(|time| now >= time);
-        match self.asked.first() {
-            Some(client) => Some(Reason::Asked(client.pid())),
+        let asked = |what, asked: &[Client]| Some(Reason::Asked(what, asked.first()?.pid()));
+        let asked = asked(Asked::Rotate, &self.asked).or_else(|| asked(Asked::Clear, &self.asked_to_clear));
+        match asked {
+            Some(reason) => Some(reason),
             None if may
                 && size.is_some_and(|size| bytes.saturating_sub(self.current.state_bytes) >= size) =>
             {
@@ -281,17 +314,33 @@ impl Archives {
         crate::flight::absolute(&self.root.path().join(FOLDER).join(name))
     }
 
-    /// Adds an archive that is complete to the whole.
+    /// Adds an archive that is complete to the whole, and hands it to the command.
     pub(crate) fn add(&mut self, description: &Description, totals: ArchiveTotals) {
+        let (number, path) = (totals.number, self.path(totals.name()));
+        self.add_to_whole(description, totals);
+        if let Some(command) = &mut self.on_archive {
+            command.push(number, path);
+        }
+    }
+
+    /// Adds an archive that is complete to the whole, and removes it from the disk.
+    ///
+    /// # Errors
+    /// It cannot be removed; it is kept.
+    pub(crate) fn add_cleared(&mut self, description: &Description, totals: ArchiveTotals) -> io::Result<()> {
+        self.add_to_whole(description, totals);
+        let Some(parent) = self.parent.clone() else { return Ok(()) };
+        self.kept.pop_back().map_or(Ok(()), |kept| self.hide(&parent, &kept).map(drop))
+    }
+
+    fn add_to_whole(&mut self, description: &Description, totals: ArchiveTotals) {
         let sum = &mut self.whole.totals;
         sum.events += totals.events;
         sum.lost = sum.lost.saturating_add(totals.lost);
         sum.is_lost_unknown |= totals.is_lost_unknown;
         sum.bytes += totals.bytes;
         self.whole.add(description);
-        let name = totals.folder.trim_start_matches(FOLDER).trim_start_matches('/').to_owned();
-        let path = self.path(&name);
-        self.on_archive.iter_mut().for_each(|command| command.push(totals.number, path.clone()));
+        let name = totals.name().to_owned();
         self.kept.push_back(Kept { number: totals.number, name, bytes: totals.bytes });
         if self.complete.len() >= MOST_LISTED {
             self.complete.remove(0);
@@ -300,34 +349,51 @@ impl Archives {
     }
 
     /// Removes the oldest complete archives, except for that on which the command works, until all have at
-    /// most the bytes that they may have, of which the present one has `bytes`. Says whether one was removed.
-    /// One that the user has moved or removed counts no more.
+    /// most the bytes that they may have, and so have those of the whole session. `bytes`: of the present
+    /// archive; `None` when the recording is over. Says whether one was removed. One that the user has moved
+    /// or removed counts no more.
     ///
     /// # Errors
     /// One cannot be removed; it is kept, and counts no more.
-    pub(crate) fn make_room(&mut self, bytes: u64) -> io::Result<bool> {
-        let (Some(most), Some(parent)) = (self.options.total, self.parent.clone()) else { return Ok(false) };
+    pub(crate) fn make_room(&mut self, bytes: Option<u64>) -> io::Result<bool> {
+        let Some(parent) = self.parent.clone() else { return Ok(false) };
         let mut has_removed = false;
         loop {
-            let all = self.kept.iter().map(|kept| kept.bytes).sum::<u64>().saturating_add(bytes);
+            let all = self.kept.iter().map(|kept| kept.bytes).sum::<u64>().saturating_add(bytes.unwrap_or(0));
             let busy = self.on_archive.as_ref().and_then(|command| Some(command.working_on()?.0));
             let oldest = self.kept.iter().position(|kept| Some(kept.number) != busy);
-            let Some(Kept { number, name, .. }) =
-                oldest.filter(|_| all > most).and_then(|at| self.kept.remove(at))
-            else {
+            let Some(at) = oldest.filter(|at| self.is_too_much(all, *at, bytes.is_none())) else {
                 return Ok(has_removed);
             };
-            // Hidden, it is no trace any more; so readers find all of it, or nothing.
-            let hidden = format!(".{name}.removed");
-            match parent.rename(&name, OsStr::new(&hidden)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                renamed => renamed?,
-            }
-            has_removed = true;
-            self.on_archive.iter_mut().for_each(|command| command.skip(number));
-            self.complete.iter_mut().filter(|it| it.number == number).for_each(|it| it.is_removed = true);
-            self.remove(&parent, hidden);
+            let Some(kept) = self.kept.remove(at) else { return Ok(has_removed) };
+            has_removed |= self.hide(&parent, &kept)?;
         }
+    }
+
+    /// Whether all archives have more bytes than they may have, or those of the session have, so that the one
+    /// at this place is to be removed.
+    fn is_too_much(&mut self, all: u64, oldest: usize, is_over: bool) -> bool {
+        let Some(oldest) = self.kept.get(oldest) else { return false };
+        let shared = self.shared.as_mut();
+        self.options.total.is_some_and(|most| all > most)
+            || shared.is_some_and(|shared| match is_over {
+                true => shared.is_due_at_end(all),
+                false => shared.is_due(all, &oldest.name, Instant::now()),
+            })
+    }
+
+    /// Takes an archive away from readers, and has it removed. Says whether it was there.
+    fn hide(&mut self, parent: &Dir, Kept { number, name, .. }: &Kept) -> io::Result<bool> {
+        // Hidden, it is no trace any more; so readers find all of it, or nothing.
+        let hidden = format!(".{name}.removed");
+        match parent.rename(name, OsStr::new(&hidden)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            renamed => renamed?,
+        }
+        self.on_archive.iter_mut().for_each(|command| command.skip(*number));
+        self.complete.iter_mut().filter(|it| it.number == *number).for_each(|it| it.is_removed = true);
+        self.remove(parent, hidden);
+        Ok(true)
     }
 
     fn remove(&mut self, parent: &Dir, name: String) {
@@ -352,42 +418,6 @@ impl Archives {
             drop(names);
             // A panic of the thread has been printed already.
             let _ = thread.join();
-        }
-    }
-}
-
-/// The name of an archive that began at this time: `YYYYMMDDTHHMMSSZ-NUMBER`, in UTC.
-pub(crate) fn name(begin: Timestamp, number: u64) -> String {
-    let seconds = begin.as_ns().div_euclid(1_000_000_000);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days since 1 March of the year 0, in eras of 400 years, each with the same calendar.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{number}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_dates() {
-        for (seconds, expected) in [
-            (0, "19700101T000000Z-1"),
-            (951_782_399, "20000228T235959Z-1"),
-            (951_782_400, "20000229T000000Z-1"),
-            (951_868_800, "20000301T000000Z-1"),
-            (1_795_819_620, "20261127T224700Z-1"),
-            (4_107_542_400, "21000301T000000Z-1"),
-        ] {
-            assert_eq!(name(Timestamp::from_ns(seconds * 1_000_000_000), 1), expected);
         }
     }
 }

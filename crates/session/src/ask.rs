@@ -20,6 +20,8 @@ pub struct Running {
     pub processes: Vec<Pid>,
     /// Whether it is a flight recorder.
     pub is_flight_recorder: bool,
+    /// Whether it waits for the events of a trigger, for the other recorders of its session.
+    pub is_trigger: bool,
     /// How far the recording is.
     pub figures: Figures,
     /// What the user has called it; empty if nothing.
@@ -88,6 +90,12 @@ pub enum Kind {
     Any,
     /// Flight recorders only.
     FlightRecorder,
+}
+
+impl Kind {
+    pub(crate) fn has(self, one: &Running) -> bool {
+        self == Self::Any || one.is_flight_recorder
+    }
 }
 
 impl std::fmt::Display for Kind {

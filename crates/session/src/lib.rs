@@ -56,6 +56,7 @@
 
 #![warn(unreachable_pub)]
 
+mod archive_names;
 mod archives;
 mod ask;
 mod attached;
@@ -101,6 +102,7 @@ mod rules;
 pub mod running;
 mod scope;
 mod seccomp;
+mod shared;
 mod signals;
 mod socket;
 mod system;

@@ -60,6 +60,9 @@ pub struct Rotate {
     pub every: Option<Duration>,
     /// All archives together have at most so many bytes: the oldest ones are removed.
     pub total: Option<u64>,
+    /// All archives of this recording and of the others of its session, whose folders are in the same one,
+    /// have at most so many bytes.
+    pub shared: Option<u64>,
     /// Run for each archive that is complete, with its path as the only argument.
     pub command: Option<OsString>,
 }
@@ -81,12 +84,19 @@ pub enum When {
 pub struct Trigger {
     /// What has to come to pass.
     pub when: When,
-    /// Names of the recordings that it is done to.
+    /// Names of the recordings, or of the sessions, that it is done to.
     pub targets: Vec<String>,
     /// One after the other.
     pub actions: Vec<Action>,
     /// Least time from one time to the next. What comes to pass meanwhile has no effect.
     pub pause: Duration,
+}
+
+impl Trigger {
+    /// Whether a recorder has no other purpose than this.
+    pub(crate) fn waits_for_events(&self) -> bool {
+        self.when == When::Event
+    }
 }
 
 /// One thing that a trigger does.

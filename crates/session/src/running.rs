@@ -78,6 +78,20 @@ impl Recordings {
         this
     }
 
+    /// The recordings that are meant: those of the kind that a session consists of if the word is its name,
+    /// without those of its triggers; otherwise the one that [`Recordings::choose`] gives.
+    ///
+    /// # Errors
+    /// As those of [`Recordings::choose`].
+    pub fn choose_all(self, name: Option<&str>, kind: Kind) -> Result<Vec<Running>, AskError> {
+        let is_of_session = |one: &&Running| {
+            let session = one.name.split_once('/').map(|(session, _)| session);
+            name.is_some() && session == name && !one.is_trigger && kind.has(one)
+        };
+        let of_session: Vec<Running> = self.running.iter().filter(is_of_session).cloned().collect();
+        if of_session.is_empty() { self.choose(name, kind).map(|one| vec![one]) } else { Ok(of_session) }
+    }
+
     /// The one recording that is meant: by its name, by its process id, its command's, or that of a process
     /// that it records, or by the command's name; without a word the only one of the kind.
     ///
@@ -108,8 +122,7 @@ impl Recordings {
             return Err(AskError::NoSuch { name: name.to_owned(), running });
         }
         let none = meant.first().map_or(AskError::NoneRuns(kind), |one| AskError::NotFlightRecorder(one.pid));
-        let is_one = |one: &Running| kind == Kind::Any || one.is_flight_recorder;
-        running = meant.into_iter().filter(is_one).collect();
+        running = meant.into_iter().filter(|one| kind.has(one)).collect();
         match running.len() {
             0 => Err(none),
             1 => Ok(running.remove(0)),
@@ -140,8 +153,21 @@ impl Running {
     /// # Errors
     /// The recorder is gone or refuses.
     pub fn rotate(&self) -> Result<PathBuf, AskError> {
+        self.next_archive(Question::Rotate)
+    }
+
+    /// Has everything removed that was recorded since the last rotation, and waits for that; gives the folder
+    /// in which the recording continues.
+    ///
+    /// # Errors
+    /// The recorder is gone or refuses.
+    pub fn clear(&self) -> Result<PathBuf, AskError> {
+        self.next_archive(Question::Clear)
+    }
+
+    fn next_archive(&self, question: Question) -> Result<PathBuf, AskError> {
         let mut buffer = vec![0; LARGEST_ANSWER];
-        let answer = self.ask(&Question::Rotate.encode(), SNAPSHOT_PATIENCE, &mut buffer);
+        let answer = self.ask(&question.encode(), SNAPSHOT_PATIENCE, &mut buffer);
         match answer.and_then(|answer| Taken::decode(answer).ok()) {
             Some(Taken::Folder(folder)) => Ok(folder.into()),
             Some(Taken::Failed(why)) => Err(AskError::Refused(self.pid, why.to_owned())),
@@ -213,6 +239,7 @@ impl Running {
             command_pid: Pid::from_unsigned(status.command_pid),
             processes: status.processes.into_iter().filter(|pid| *pid != 0).map(Pid::from_unsigned).collect(),
             is_flight_recorder: status.is_flight_recorder,
+            is_trigger: status.is_trigger,
             figures: status.figures,
             name: status.name.to_owned(),
             command: status.command.to_owned(),
@@ -331,6 +358,7 @@ mod tests {
             command_pid: Pid(pid + 1),
             processes: vec![Pid(pid + 2)],
             is_flight_recorder,
+            is_trigger: false,
             figures: Figures::default(),
             name: String::new(),
             command: command.to_owned(),

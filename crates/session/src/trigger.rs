@@ -10,6 +10,7 @@
 //! trigger may have its place; then a program that is preempted between the two writes for longer than the
 //! trigger takes can be seen here first.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -125,7 +126,7 @@ fn work(trigger: &Trigger, fired: &Receiver<()>, say: &Sender<String>) {
 /// The recordings that the trigger is for, as far as they run.
 fn targets(trigger: &Trigger) -> Vec<Running> {
     let mut running = Recordings::find().running;
-    running.retain(|one| trigger.targets.contains(&one.name));
+    running.retain(|one| !one.is_trigger && trigger.targets.iter().any(|target| one.is_named(target)));
     running
 }
 
@@ -153,26 +154,32 @@ fn act(
         Action::Rotate => !one.is_flight_recorder,
         _ => true,
     };
-    let mut done = Vec::new();
+    let (mut done, mut answered) = (Vec::new(), BTreeSet::new());
     for is_again in [false, true] {
+        if is_again {
+            // Channels come and go while the session is started.
+            *targets = self::targets(trigger);
+        }
         for one in targets.iter().filter(|one| suits(one)) {
+            if answered.contains(&one.pid) {
+                continue;
+            }
             match asked(one) {
-                Ok(Some(path)) => {
-                    done.push(path.display().to_string());
-                    *folder = Some(path);
+                Ok(path) => {
+                    done.push(path.as_ref().map_or(one.name.clone(), |path| path.display().to_string()));
+                    *folder = path.or(folder.take());
+                    answered.insert(one.pid);
                 }
-                Ok(None) => done.push(one.name.clone()),
                 // Another recorder may have its place since.
                 Err(AskError::NoAnswer(_)) if !is_again => {}
                 Err(error) => return Err(error.to_string()),
             }
         }
-        if !done.is_empty() {
-            return Ok(format!("{action} {}", done.join(", ")));
-        }
-        *targets = self::targets(trigger);
     }
-    Err(format!("no channel of the session can {action}"))
+    match done.is_empty() {
+        true => Err(format!("no channel of the session can {action}")),
+        false => Ok(format!("{action} {}", done.join(", "))),
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@
 //!                                      <-   Taken, once the snapshot is written
 //!   Question::Rotate                   ->
 //!                                      <-   Taken, once the archive is written
+//!   Question::Clear                    ->
+//!                                      <-   Taken, once what was recorded is removed
 //! ```
 
 use crate::wire::{Input, Malformed, Output, WireError};
@@ -18,13 +20,14 @@ const ASK: u32 = u32::from_le_bytes(*b"twAs");
 const STATUS: u32 = u32::from_le_bytes(*b"twSt");
 /// After the numbers of askers for a snapshot.
 const ROTATE: u8 = 4;
+const CLEAR: u8 = 5;
 const TAKEN: u32 = u32::from_le_bytes(*b"twTk");
 
 /// Longest text in an answer, bytes; longer ones are cut.
 pub const LONGEST_TEXT: usize = 4096;
 /// Largest answer, bytes.
 pub const LARGEST_ANSWER: usize =
-    16 + Figures::SIZE + size_of::<[u32; Status::PROCESSES]>() + 3 * (2 + LONGEST_TEXT);
+    17 + Figures::SIZE + size_of::<[u32; Status::PROCESSES]>() + 3 * (2 + LONGEST_TEXT);
 
 /// A question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub enum Question {
     Snapshot(Asker),
     /// Complete the present archive, and begin the next one.
     Rotate,
+    /// Remove the present archive, and begin the next one.
+    Clear,
 }
 
 /// What asks for a snapshot.
@@ -62,6 +67,7 @@ impl Question {
             Self::Status => 0,
             Self::Snapshot(asker) => *asker as u8,
             Self::Rotate => ROTATE,
+            Self::Clear => CLEAR,
         };
         bytes
     }
@@ -87,6 +93,7 @@ impl Question {
             2 => Self::Snapshot(Asker::Panic),
             3 => Self::Snapshot(Asker::Command),
             ROTATE => Self::Rotate,
+            CLEAR => Self::Clear,
             _ => return Err(WireError::Invalid(Malformed::Question)),
         })
     }
@@ -103,6 +110,8 @@ pub struct Status<'a> {
     pub processes: [u32; Status::PROCESSES],
     /// Whether it is a flight recorder, so that snapshots can be had.
     pub is_flight_recorder: bool,
+    /// Whether it waits for the events of a trigger, for the other recorders of its session.
+    pub is_trigger: bool,
     /// How far the recording is.
     pub figures: Figures,
     /// What the user has called the recording; empty if nothing.
@@ -180,6 +189,7 @@ impl<'a> Status<'a> {
         out.u32(self.command_pid)?;
         self.processes.into_iter().try_for_each(|pid| out.u32(pid))?;
         out.u8(self.is_flight_recorder.into())?;
+        out.u8(self.is_trigger.into())?;
         self.figures.encode(&mut out)?;
         out.str(cut(self.name))?;
         out.str(cut(self.command))?;
@@ -204,6 +214,7 @@ impl<'a> Status<'a> {
             command_pid,
             processes,
             is_flight_recorder: input.u8()? != 0,
+            is_trigger: input.u8()? != 0,
             figures: Figures::decode(&mut input)?,
             name: input.str()?,
             command: input.str()?,
@@ -212,10 +223,10 @@ impl<'a> Status<'a> {
     }
 }
 
-/// Result of a request for a snapshot, or for a rotation.
+/// Result of a request for a snapshot, for a rotation, or to clear the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken<'a> {
-    /// It is complete, in this folder.
+    /// It is complete, in this folder; of a request to clear: that in which the recording continues.
     Folder(&'a str),
     /// The recording is no flight recorder's.
     NotFlightRecorder,

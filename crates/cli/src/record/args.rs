@@ -234,6 +234,10 @@ pub struct RotateArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_total_size,
         conflicts_with = "flight_recorder")]
     pub total_size: Option<u64>,
+
+    /// Remove the oldest archives so that those of all channels of the session have at most SIZE
+    #[arg(long, value_name = "SIZE", value_parser = parse_total_size, hide = true)]
+    pub session_size: Option<u64>,
 }
 
 /// What `tracewing trigger add` gives the recorder that waits for events.
@@ -325,8 +329,10 @@ pub enum Done {
     /// Complete the present archives, and begin the next ones
     Rotate,
     /// Stop recording events of programs
+    #[value(alias = "stop")]
     Pause,
     /// Record them again
+    #[value(alias = "start")]
     Resume,
     /// Nothing else: the trigger's own recording has the event
     Notify,

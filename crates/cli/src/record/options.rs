@@ -130,7 +130,7 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
 
 /// When the trace is divided into archives, and how many are kept.
 fn rotate(args: &RotateArgs) -> Result<Rotate> {
-    let RotateArgs { rotate_size, rotate_every, on_archive, total_size } = args;
+    let RotateArgs { rotate_size, rotate_every, on_archive, total_size, session_size } = args;
     if let (Some(size), Some(total)) = (rotate_size, total_size)
         && *size > total / 2
     {
@@ -139,9 +139,11 @@ fn rotate(args: &RotateArgs) -> Result<Rotate> {
         );
     }
     Ok(Rotate {
-        size: rotate_size.or(total_size.map(|total| total / PARTS)),
+        size: rotate_size
+            .or_else(|| [total_size, session_size].into_iter().flatten().min().map(|total| total / PARTS)),
         every: *rotate_every,
         total: *total_size,
+        shared: *session_size,
         command: on_archive.as_ref().map(Into::into),
     })
 }

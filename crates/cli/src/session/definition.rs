@@ -4,13 +4,14 @@
 //! name = "web"
 //! folder = "/srv/ann"              # relative paths in options begin here
 //! output = "/srv/traces/web"
+//! total-size = "1G"               # of all channels together
 //!
 //! [channel.main]                   # options of `tracewing record`, by their long names
 //! event = ["shop:*"]
 //! sub-buffers = "8"
 //! ```
 
-use crate::record::{self, check_name};
+use crate::record::{self, check_name, parse_total_size};
 use anyhow::{Context, Result, bail, ensure};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
@@ -26,7 +27,7 @@ pub const MAIN: &str = "main";
 /// Largest file that is read, bytes.
 const MOST_BYTES: u64 = 1 << 20;
 /// Options of `record` that a session decides.
-const ITS_OWN: [&str; 6] = ["session", "background", "format", "quiet", "output", "on"];
+const ITS_OWN: [&str; 7] = ["session", "background", "format", "quiet", "output", "on", "session-size"];
 /// Options that only triggers have, and one of which each has.
 const OF_TRIGGERS: [&str; 2] = ["do", "exec"];
 const MORE_OF_TRIGGERS: [&str; 3] = ["at-most-every", "when-full", "when-size"];
@@ -44,6 +45,9 @@ pub struct Definition {
     pub folder: PathBuf,
     /// Has a folder for each start.
     pub output: PathBuf,
+    /// Most bytes of all channels of a start, as `record` takes them.
+    #[serde(rename = "total-size", default, skip_serializing_if = "Option::is_none")]
+    pub total_size: Option<String>,
     #[serde(rename = "channel")]
     pub channels: BTreeMap<String, Table>,
     /// What is done when which events come: options of the recorders that wait for them.
@@ -74,6 +78,9 @@ impl Definition {
             check_name(name).map_err(|why| anyhow::anyhow!("{name:?}: {why}"))?;
         }
         ensure!(!this.channels.is_empty(), "it has no channel");
+        if let Some(size) = &this.total_size {
+            parse_total_size(size).map_err(|why| anyhow::anyhow!("total-size {size:?}: {why}"))?;
+        }
         ensure!(this.folder.is_absolute() && this.output.is_absolute(), "folder and output are not absolute");
         let channels = this.channels.iter().map(|channel| ("channel", channel));
         for (kind, (name, table)) in channels.chain(this.triggers.iter().map(|trigger| ("trigger", trigger)))
@@ -103,10 +110,14 @@ impl Definition {
         self.triggers.values().find(|options| is_of_channels(options))
     }
 
+    /// Whether it has a channel or trigger of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.channels.contains_key(name) || self.triggers.contains_key(name)
+    }
+
     /// Adds a trigger, or a channel.
     pub fn insert(&mut self, is_trigger: bool, name: String, options: Table) -> Result<()> {
-        let has = self.channels.contains_key(&name) || self.triggers.contains_key(&name);
-        ensure!(!has, "the session has a channel or trigger {name} already");
+        ensure!(!self.has(&name), "the session has a channel or trigger {name} already");
         ensure!(
             !(is_trigger && is_of_channels(&options) && self.of_channels().is_some()),
             "the session has a trigger with --when-full or --when-size already"
@@ -251,6 +262,7 @@ mod tests {
                 name: "web".to_owned(),
                 folder: "/f".into(),
                 output: "/o".into(),
+                total_size: Some("1G".to_owned()),
                 channels: [(MAIN.to_owned(), table.clone())].into(),
                 triggers: BTreeMap::new(),
             };
@@ -271,6 +283,7 @@ mod tests {
             ("", "channel"),
             ("[channel]", "no channel"),
             ("more = 1\n[channel.main]", "unknown field"),
+            ("total-size = '1'\n[channel.main]", "total-size"),
             ("[channel.main]\nevent = 1979-05-27", "takes a text"),
             ("[channel.'../x']", "expected a name"),
         ] {

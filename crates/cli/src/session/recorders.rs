@@ -57,11 +57,49 @@ pub fn start(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     // Triggers last: programs write to the channels first, then.
     for parts in [channels, triggers] {
         if let Err(error) = start_all(definition, &parts, &folder, &mut started) {
-            return Err(given_up(started, &output, &folder, error));
+            end_all(started);
+            // Nothing in it was asked for.
+            if let Some(name) = folder.path().file_name().and_then(OsStr::to_str) {
+                let _ = output.remove_all(name);
+            }
+            return Err(error);
         }
     }
     writeln!(screen::stdout(Form::Text), "{}", shown(&folder.path().to_string_lossy()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Continues a session that is started with these recorders in another form: starts the recorders of what is
+/// new, below the folder of the others, and ends those of what is gone. Its other recorders notice nothing.
+///
+/// # Errors
+/// A recorder does not begin, or has to begin anew; then nothing has changed.
+pub fn adjust(
+    locked: &Locked<'_>,
+    running: &[Running],
+    before: &Definition,
+    after: &Definition,
+) -> Result<ExitCode> {
+    let name = &after.name;
+    if before.of_channels() != after.of_channels() {
+        bail!(
+            "{name} is started, and its recorders take --when-full and --when-size at their start: \
+             `tracewing session stop {name}` first"
+        );
+    }
+    let is_new = |part: &(&String, &Table)| !before.has(part.0);
+    let new: Vec<_> = after.channels.iter().chain(after.waiting()).filter(is_new).collect();
+    let mut started = Vec::new();
+    if let Some(path) = running.iter().filter_map(|one| one.output.parent()).max() {
+        let folder = Dir::parent(path).with_context(|| format!("cannot write to {}", path.display()))?;
+        if let Err(error) = start_all(after, &new, &folder, &mut started) {
+            end_all(started);
+            return Err(error);
+        }
+    }
+    locked.replace(after)?;
+    let is_gone = |one: &&Running| one.name.split_once('/').is_some_and(|(_, part)| !after.has(part));
+    end(&running.iter().filter(is_gone).collect::<Vec<_>>())
 }
 
 /// Starts recorders, and waits until they answer.
@@ -74,18 +112,23 @@ fn start_all(
     for (name, options) in parts {
         let mut words = words(options)?;
         if definition.triggers.contains_key(*name) {
-            words.extend(targets(definition).chain(of_trigger(options)));
+            words.extend(of_session(definition).chain(of_trigger(options)));
         } else if let Some(options) = definition.of_channels() {
-            words.extend(targets(definition).chain(given(options)?));
+            words.extend(of_session(definition).chain(given(options)?));
+        }
+        if let Some(size) =
+            definition.total_size.as_ref().filter(|_| !options.contains_key("flight-recorder"))
+        {
+            words.push(format!("--session-size={size}").into());
         }
         started.push(Recorder::start(definition, name, words, folder)?);
     }
     begun(&definition.name, started)
 }
 
-/// The channels to which a trigger does what it does.
-fn targets(definition: &Definition) -> impl Iterator<Item = OsString> {
-    definition.channels.keys().map(|channel| format!("--on={}", called(&definition.name, channel)).into())
+/// To whose channels a trigger does what it does: those that the session has at that time.
+fn of_session(definition: &Definition) -> impl Iterator<Item = OsString> {
+    [format!("--on={}", definition.name).into()].into_iter()
 }
 
 /// What the recorder of a trigger gets in addition to its options.
@@ -101,9 +144,14 @@ pub fn stop(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     if running.is_empty() {
         bail!("{0} is not started: `tracewing session start {0}` starts it", definition.name);
     }
+    end(&running.iter().collect::<Vec<_>>())
+}
+
+/// Ends recorders, and prints what each has recorded.
+fn end(running: &[&Running]) -> Result<ExitCode> {
     let mut status = ExitCode::SUCCESS;
     // All at once, so that their traces end together.
-    let ending: Vec<_> = running.iter().map(|one| (one, one.end())).collect();
+    let ending: Vec<_> = running.iter().map(|one| (*one, one.end())).collect();
     for (one, ending) in ending {
         let ended = ending.and_then(|ending| ending.wait(one));
         let is_complete = ended.map(|()| report(one));
@@ -165,18 +213,14 @@ fn begun(session: &str, started: &mut [Recorder]) -> Result<()> {
     }
 }
 
-/// Ends what was started, and removes the folder: nothing in it was asked for.
-fn given_up(started: Vec<Recorder>, output: &Dir, folder: &Dir, error: anyhow::Error) -> anyhow::Error {
+/// Ends what was started.
+fn end_all(started: Vec<Recorder>) {
     for mut recorder in started {
         if let Some(pid) = Pid::from_raw(recorder.process.id() as i32) {
             let _ = kill_process(pid, Signal::TERM);
         }
         let _ = recorder.process.wait();
     }
-    if let Some(name) = folder.path().file_name().and_then(OsStr::to_str) {
-        let _ = output.remove_all(name);
-    }
-    error
 }
 
 /// The session's folder, and a new one in it, named by the time.

@@ -44,6 +44,7 @@ pub fn forge(forged: &Forged, claimed: u32, asked: &AtomicUsize, is_over: &Atomi
                     command_pid: 1,
                     processes: [0; Status::PROCESSES],
                     is_flight_recorder: true,
+                    is_trigger: false,
                     figures: Figures::default(),
                     name: "forged",
                     command: "forged-server",

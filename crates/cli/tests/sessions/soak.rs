@@ -117,7 +117,8 @@ fn lost(log: &Path) -> u64 {
     summary["lost_events"].as_u64().unwrap()
 }
 
-fn size(folder: &Path) -> u64 {
+/// Bytes of all files below a folder.
+pub fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).unwrap().flatten();
     entries
         .map(|entry| match entry.file_type().unwrap().is_dir() {

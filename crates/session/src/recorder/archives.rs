@@ -16,7 +16,8 @@ use tracewing_rules::Majors;
 use tracewing_units::{Cycles, Pid};
 
 use super::Recorder;
-use crate::archives::{Archives, Closing, Current, FOLDER, NotRotated, Reason, name};
+use crate::archive_names::{FOLDER, name};
+use crate::archives::{Archives, Asked, Closing, Current, NotRotated, Reason};
 use crate::client::Client;
 use crate::course::Stop;
 use crate::kernel::KernelSummary;
@@ -31,13 +32,14 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 const COMMAND_LOOK: Duration = Duration::from_millis(20);
 
 impl Recorder<'_> {
-    /// The process of this connection waits for a rotation.
-    pub(super) fn rotation_asked_for(&mut self, number: u64) {
+    /// The process of this connection waits for a rotation, or until the present archive is removed.
+    pub(super) fn rotation_asked_for(&mut self, number: u64, what: Asked) {
         self.stop_listening(number);
         let Some(client) = self.connections.remove(number) else { return };
         let asked = match &mut self.archives {
+            None if what == Asked::Clear => Err((client, NotRotated::NotCleared)),
             None => Err((client, NotRotated::FlightRecorder)),
-            Some(archives) => archives.ask(client),
+            Some(archives) => archives.ask(what, client),
         };
         if let Err((client, why)) = asked {
             refuse(&client, &why);
@@ -58,7 +60,7 @@ impl Recorder<'_> {
         if let Err(why) = self.rotate(reason) {
             self.join.note(format!("no rotation ({reason}): {why}"));
             let Some(archives) = &mut self.archives else { return };
-            archives.asked.drain(..).for_each(|client| refuse(&client, &why));
+            archives.take_askers(reason).iter().for_each(|client| refuse(client, &why));
             archives.not_before = Some(Instant::now() + AFTER_FAILURE);
         }
     }
@@ -77,7 +79,7 @@ impl Recorder<'_> {
     /// Removes old archives if there are too many bytes in all, of which the present one has so many.
     fn remove_oldest(&mut self, bytes: u64) {
         let Some(archives) = &mut self.archives else { return };
-        match archives.make_room(bytes) {
+        match archives.make_room(Some(bytes)) {
             Ok(false) => {}
             Ok(true) => self.describe_archives(),
             Err(error) => self.join.note(format!("an old archive cannot be removed: {error}")),
@@ -184,7 +186,7 @@ impl Recorder<'_> {
         let state_bytes = self.written();
         let Some(archives) = &mut self.archives else { return Ok(()) };
         let ended = std::mem::replace(&mut archives.current, Current { state_bytes, ..current });
-        let askers = std::mem::take(&mut archives.asked);
+        let askers = archives.take_askers(reason);
         let Some(name) = ended.name.clone() else { return Ok(()) };
         let totals = totals_of(&ended, &name, reason, cut);
         let mut description = self.description_of(&ended, Some(reason));
@@ -203,6 +205,7 @@ impl Recorder<'_> {
                 totals,
                 so_far,
                 askers,
+                is_cleared: matches!(reason, Reason::Asked(Asked::Clear, _)),
             });
         }
         Ok(())
@@ -300,6 +303,7 @@ impl Recorder<'_> {
             mut description,
             mut totals,
             askers,
+            is_cleared,
             ..
         } = closing;
         let user = archive.finish(&self.join.clock);
@@ -319,12 +323,19 @@ impl Recorder<'_> {
         }
         let Some(archives) = &mut self.archives else { return };
         sum(&mut totals, &description, folder.dir().size());
-        archives.add(&description, totals);
+        let mut path = archives.path(&name);
+        let mut refusal = None;
+        if is_cleared {
+            refusal = archives.add_cleared(&description, totals).err();
+            path = archives.current.name.as_deref().map_or(path, |name| archives.path(name));
+        } else {
+            archives.add(&description, totals);
+        }
         archives.parent.iter().for_each(|parent| parent.release(&name));
         self.describe_archives();
-        let Some(archives) = &self.archives else { return };
-        let path = archives.path(&name);
-        let answer = encoded(&Taken::Folder(&path.to_string_lossy()));
+        let refusal = refusal.map(|error| format!("what was recorded is not removed: {error}"));
+        let folder = path.to_string_lossy();
+        let answer = encoded(&refusal.as_deref().map_or(Taken::Folder(&folder), Taken::Failed));
         askers.iter().for_each(|client| client.answer(&answer));
     }
 
@@ -344,7 +355,8 @@ impl Recorder<'_> {
     pub(super) fn end_rotations(&mut self) {
         self.complete_archive();
         if let Some(archives) = &mut self.archives {
-            archives.asked.drain(..).for_each(|client| refuse(&client, &NotRotated::Ending));
+            let asked = archives.asked.drain(..).chain(archives.asked_to_clear.drain(..));
+            asked.for_each(|client| refuse(&client, &NotRotated::Ending));
         }
     }
 
@@ -369,7 +381,7 @@ impl Recorder<'_> {
         [whole.user_streams, whole.kernel_streams, whole.profile_streams] = archives.whole.streams();
         whole.losses.clone_from(&archives.whole.ranges.losses);
         whole.overwritten.clone_from(&archives.whole.ranges.overwritten);
-        if let Err(error) = archives.make_room(0) {
+        if let Err(error) = archives.make_room(None) {
             self.join.note(format!("an old archive cannot be removed: {error}"));
         }
         self.describe_archives();

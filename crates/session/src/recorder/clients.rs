@@ -7,6 +7,7 @@ use tracewing_abi::message::Joining;
 use tracewing_abi::message::snapshot::Question;
 
 use super::Recorder;
+use crate::archives::Asked;
 use crate::client::{Fate, Host, Member};
 use crate::poll::Token;
 
@@ -37,7 +38,8 @@ impl Recorder<'_> {
                 }
                 self.disconnect(number);
             }
-            Fate::Asks(Question::Rotate) => self.rotation_asked_for(number),
+            Fate::Asks(Question::Rotate) => self.rotation_asked_for(number, Asked::Rotate),
+            Fate::Asks(Question::Clear) => self.rotation_asked_for(number, Asked::Clear),
             Fate::Asks(question) => {
                 let pid = client.pid();
                 let answer = self.answer(question, pid);

@@ -11,6 +11,7 @@ use tracewing_units::Pid;
 
 use super::Recorder;
 use crate::flight::{NoSnapshot, Reason, absolute};
+use crate::options::Trigger;
 use crate::outcome::SnapshotSummary;
 use crate::processes::Processes;
 
@@ -38,6 +39,7 @@ impl Recorder<'_> {
                     command_pid: child.unwrap_or_else(std::process::id),
                     processes,
                     is_flight_recorder: self.flight.is_some(),
+                    is_trigger: self.options.trigger.as_ref().is_some_and(Trigger::waits_for_events),
                     figures: self.figures(),
                     name: self.options.name.as_deref().unwrap_or_default(),
                     command: &command,
@@ -46,7 +48,7 @@ impl Recorder<'_> {
                 .encode(&mut message)
             }
             // Answered once the archive is complete.
-            Question::Rotate => Ok(0),
+            Question::Rotate | Question::Clear => Ok(0),
             Question::Snapshot(asker) => {
                 let taken = match &mut self.flight {
                     None => Err(Taken::NotFlightRecorder),

@@ -1,0 +1,112 @@
+//! Sessions that change while they are started: channels come and go, what was recorded is cleared, old
+//! archives make room.
+
+use crate::background::{Background, Pilot};
+use crate::counted;
+use crate::harness::Printed;
+use crate::soak::size;
+use std::fs;
+use std::path::Path;
+use tracewing_testing::wait_until;
+
+#[test]
+fn channels_and_triggers_come_and_go() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    let folder = sessions.start("web");
+    let mut pilot = Pilot::start(&sessions);
+    let before = pilot.emit(100);
+    sessions.succeeds("channel add web late -e pilot:*");
+    wait_until("the program takes part", || sessions.channel("web", "late")["programs"].as_u64() >= Some(1));
+    sessions.succeeds("trigger add web hit -e pilot:count --where number>100 --do pause");
+    wait_until("the trigger has it", || sessions.channel("web", "hit")["programs"].as_u64() >= Some(1));
+    let (main, late) = (sessions.channel("web", "main"), sessions.channel("web", "late"));
+    assert_ne!(main["recorder"], late["recorder"]);
+    sessions.succeeds("channel add web last -e pilot:*");
+    wait_until("it takes part in the third one", || {
+        sessions.channel("web", "last")["programs"].as_u64() >= Some(1)
+    });
+    // Also of the channel that was not there when the trigger was added.
+    for channel in ["main", "late", "last"] {
+        wait_until("it is paused", || {
+            pilot.emit(1);
+            sessions.channel("web", channel)["state"] == "paused"
+        });
+    }
+    sessions.succeeds("trigger remove web hit");
+    let removed = sessions.succeeds("channel remove web late").notes();
+    assert!(removed.contains("web/late: "), "{removed}");
+    assert_eq!(sessions.recorders().len(), 2);
+    assert_eq!(sessions.channel("web", "main")["recorder"], main["recorder"]);
+    assert!(sessions.fails("channel add web late -e pilot:*").contains("late"), "its folder is there");
+    assert!(!sessions.succeeds("channel list web").text().contains("late"));
+    assert!(sessions.fails("trigger add web full --when-full 50 --do notify").contains("session stop web"));
+    sessions.succeeds("session stop web");
+    let (main, late) = (counted(&folder.join("main")), counted(&folder.join("late")));
+    assert!(main > before && 0 < late && late <= main - before, "{late} of {main}");
+}
+
+#[test]
+fn what_is_cleared_is_gone_and_is_counted() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:* --on-archive /bin/echo");
+    sessions.succeeds("channel add web other -e pilot:*");
+    sessions.succeeds("trigger add web hit -e pilot:count --where number==1 --do notify");
+    let folder = sessions.start("web");
+    let mut pilot = Pilot::start(&sessions);
+    let first = pilot.emit(100);
+    wait_until("it is recorded", || sessions.channel("web", "main")["events"].as_u64() >= Some(first));
+    let printed = sessions.succeeds("clear web").text();
+    assert_eq!(printed.lines().count(), 2, "two channels: {printed}");
+    for path in printed.lines() {
+        assert!(Path::new(path).ends_with(Path::new(path).file_name().unwrap()) && Path::new(path).is_dir());
+    }
+    let second = pilot.emit(20) - first;
+    let archives = sessions.succeeds("rotate web").text();
+    let third = pilot.emit(3) - first - second;
+    sessions.succeeds("clear web/main");
+    sessions.succeeds("session stop web");
+    assert_eq!(counted(&folder.join("main")), second, "an archive before the second time stays");
+    assert_eq!(counted(&folder.join("other")), second + third);
+    assert!(counted(&folder.join("hit")) > 0, "what has fired is not cleared");
+    let log = fs::read_to_string(folder.join("main.log")).unwrap();
+    let kept = archives.lines().find(|path| path.contains("/main/")).unwrap();
+    let handed: Vec<&str> = log.lines().filter(|line| line.starts_with('/')).collect();
+    assert_eq!(handed.len(), 2, "the command gets what stays: {log}");
+    assert_eq!(handed[0], kept);
+    let about = sessions.succeeds(&format!("info {} --format json", folder.join("main").display())).text();
+    assert!(about.contains("cleared by process"), "{about}");
+
+    sessions.succeeds("session destroy web");
+    sessions.succeeds("session create flight --flight-recorder");
+    sessions.start("flight");
+    assert!(sessions.fails("clear flight").contains("flight recorder"));
+}
+
+#[test]
+fn channels_share_the_room_of_their_session() {
+    const MOST: u64 = 1 << 20;
+    let sessions = Background::new();
+    // Small buffers, so that no archive has much more than an eighth of the room.
+    sessions.succeeds("session create web -e pilot:* --total-size 1M --sub-buffers 2 --sub-buffer-size 8K");
+    assert!(sessions.succeeds("session save web").text().contains("\ntotal-size = \"1M\""));
+    sessions.succeeds("channel add web other -e pilot:* --sub-buffers 2 --sub-buffer-size 8K");
+    sessions.succeeds("channel add web rare -e pilot:* --where number==1");
+    let folder = sessions.start("web");
+    let mut pilot = Pilot::start(&sessions);
+    let has_removed = |channel: &str| {
+        let text = fs::read_to_string(folder.join(channel).join("tracewing.json")).unwrap();
+        text.contains("is_removed")
+    };
+    wait_until("both have removed archives", || {
+        pilot.emit(1000);
+        has_removed("main") && has_removed("other")
+    });
+    let emitted = pilot.emit(0);
+    sessions.succeeds("session stop web");
+    let size = size(&folder);
+    assert!(size <= MOST + MOST / 2, "{size} bytes");
+    let (main, other) = (counted(&folder.join("main")), counted(&folder.join("other")));
+    assert!(main < emitted && other < emitted && main > 0 && other > 0, "{main}, {other} of {emitted}");
+    assert!(counted(&folder.join("rare")) > 0, "it has no archive that could go");
+}
