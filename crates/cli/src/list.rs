@@ -44,6 +44,11 @@ pub struct Args {
     )]
     details: Option<Details>,
 
+    /// Print the context of each event's thread, which `tracewing record --context` records; what is unknown
+    /// is `unknown`
+    #[arg(long, conflicts_with_all = ["super_trace", "details", "follow"])]
+    context: bool,
+
     /// Print each event in its author's print form, with units
     #[arg(long, conflicts_with = "format")]
     pretty: bool,
@@ -157,6 +162,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let listing = Listing {
         format: format.of_list(args.pretty),
         super_trace: args.super_trace,
+        context: args.context,
         style: Style {
             clock: ClockStyle {
                 cycles: args.clock_cycles,

@@ -28,6 +28,8 @@ const COMMANDS: &[&str] = &[
     "list --super",
     "list --super --format json",
     "list --format csv",
+    "list --context --format json",
+    "list --context --format csv",
     "list --details",
     "list --details=compact",
     "list --pretty --clock-date --fields all",

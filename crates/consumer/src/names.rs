@@ -23,6 +23,8 @@ use crate::packet_events::Walk;
 /// The class of announcements: `i32` process id and the name, with a zero at its end.
 pub const CLASS: &str = own::Thread::NAME;
 
+/// Maximum number of announcements that wait to be taken.
+const MOST_ANNOUNCED: usize = 1 << 14;
 /// Maximum number of lookups per second.
 const MOST: u32 = 1000;
 /// The kernel's unit of thread start times in seconds, and the rounding error.
@@ -36,6 +38,21 @@ pub struct Names {
     clock: TraceClock,
     /// Number of lookups in the second that began at this time.
     looked: Mutex<(u32, Instant)>,
+    /// Announcements that wait to be taken; `None` if they are not kept.
+    announced: Mutex<Option<Vec<Announced>>>,
+}
+
+/// A thread that has announced itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announced {
+    /// The thread.
+    pub tid: Tid,
+    /// Its process.
+    pub pid: Pid,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// When.
+    pub at: Cycles,
 }
 
 /// A thread, as its `tracewing:thread` event announces it.
@@ -49,7 +66,26 @@ struct Thread<'a> {
 impl Names {
     /// For a recording with this clock.
     pub fn new(clock: TraceClock) -> Self {
-        Self { id: AtomicU16::new(0), clock, looked: Mutex::new((0, Instant::now())) }
+        Self {
+            id: AtomicU16::new(0),
+            clock,
+            looked: Mutex::new((0, Instant::now())),
+            announced: Mutex::new(None),
+        }
+    }
+
+    /// Keeps announcements from now on, and takes those that were kept so far.
+    pub fn take_announced(&self) -> Vec<Announced> {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        announced.replace(Vec::new()).unwrap_or_default()
+    }
+
+    fn keep(&self, thread: &Thread<'_>, name: &[u8]) {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(announced) = announced.as_mut().filter(|announced| announced.len() < MOST_ANNOUNCED) {
+            let Thread { tid, pid, stamp: at, .. } = *thread;
+            announced.push(Announced { tid, pid, name: name.to_vec(), at });
+        }
     }
 
     /// Allows programs to announce threads, in the class with this id.
@@ -76,7 +112,10 @@ impl Names {
             let Some((pid, name)) = events[start..end].split_first_chunk() else { continue };
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
             let (pid, tid) = (Pid(i32::from_le_bytes(*pid)), event.tid(events));
-            let Some(name) = self.name(&Thread { tid, pid, name, stamp: last }) else { continue };
+            let thread = Thread { tid, pid, name, stamp: last };
+            let kernels = self.name(&thread);
+            self.keep(&thread, kernels.as_deref().unwrap_or(name));
+            let Some(name) = kernels else { continue };
             let head = renamed.len() + event.at - copied;
             renamed.extend_from_slice(&events[copied..start + 4]);
             renamed.extend_from_slice(&name);

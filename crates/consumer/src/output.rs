@@ -302,6 +302,28 @@ impl Output {
         Ok(Some(Appended { len, lost }))
     }
 
+    /// Appends events of the recorder's own as a packet.
+    ///
+    /// # Errors
+    /// As for [`Output::write`].
+    pub(crate) fn append(&mut self, own: Vec<u8>, count: u64, times: PacketTimes) -> Result<(), Error> {
+        let (times, in_file) = self.converted(times);
+        let Some(way) = &mut self.way else { return Ok(()) };
+        match way {
+            Way::Direct { stream, events } => {
+                stream.write(&own, in_file)?;
+                *events += count;
+            }
+            Way::Queued { stream, writer, pushed } => {
+                stream.check()?;
+                *pushed += 1;
+                writer.push(stream, own, count, in_file);
+            }
+        }
+        self.note(times);
+        Ok(())
+    }
+
     /// Appends a packet without events, so that losses after the last event are seen.
     ///
     /// # Errors

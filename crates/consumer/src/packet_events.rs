@@ -109,13 +109,18 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 
 /// The bytes of events of the class with this id at this time, each with its thread and payload; and how many
 /// there are. Those that are too long are left out.
-pub(crate) fn encode(at: Cycles, id: u16, own: impl Iterator<Item = (Tid, Vec<u8>)>) -> (Vec<u8>, u64) {
+pub(crate) fn encode<P: AsRef<[u8]>>(
+    at: Cycles,
+    id: u16,
+    own: impl Iterator<Item = (Tid, P)>,
+) -> (Vec<u8>, u64) {
     let (mut events, mut count) = (Vec::new(), 0);
     for (tid, payload) in own {
+        let payload = payload.as_ref();
         let Ok(length) = u16::try_from(HEADER + CONTEXT + payload.len()) else { continue };
         events.extend_from_slice(&header_word(at.0, id, length).to_le_bytes());
         events.extend_from_slice(&tid.0.to_le_bytes());
-        events.extend_from_slice(&payload);
+        events.extend_from_slice(payload);
         count += 1;
     }
     (events, count)

@@ -190,8 +190,25 @@ impl Snapshot {
         id: u16,
         own: impl Iterator<Item = (Tid, Vec<u8>)>,
     ) -> Result<(), Error> {
+        if self.overwritten.is_empty() {
+            return Ok(());
+        }
+        self.report(name, id, own)
+    }
+
+    /// Adds events of the recorder's own, as [`Snapshot::add_own_events`], whether or not something was
+    /// overwritten.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn report(
+        &mut self,
+        name: &str,
+        id: u16,
+        own: impl Iterator<Item = (Tid, Vec<u8>)>,
+    ) -> Result<(), Error> {
         let begin = self.streams.values().filter_map(|stream| stream.begin).min();
-        let Some(begin) = begin.filter(|_| !self.overwritten.is_empty()) else { return Ok(()) };
+        let Some(begin) = begin else { return Ok(()) };
         let at = begin.since(BEFORE);
         let (events, _) = encode(at, id, own);
         if events.is_empty() {

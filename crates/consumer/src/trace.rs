@@ -40,6 +40,8 @@ pub struct UserTrace {
     given: u64,
     /// The stream of the recorder's own events in the current archive.
     own: Option<StreamSummary>,
+    /// The stream of what the recorder reports during the recording.
+    reports: Option<Output>,
 }
 
 /// The folder of the trace that follows a rotation.
@@ -81,6 +83,7 @@ impl UserTrace {
             names: None,
             given: 0,
             own: None,
+            reports: None,
         })
     }
 
@@ -93,6 +96,7 @@ impl UserTrace {
         }
         self.streams.idle_mut().for_each(|output| archive.close(output.close()));
         archive.add_stream(self.own.take());
+        self.reports.iter_mut().for_each(|output| archive.close(output.close()));
         (self.folder, self.recording) = (next.folder, next.recording);
         (self.made, self.given) = (0, 0);
         archive
@@ -124,6 +128,30 @@ impl UserTrace {
             ..StreamSummary::without_file(name, Cpu(0), 0, OverwrittenTotal::default())
         });
         Ok(())
+    }
+
+    /// Appends events of the recorder's own to a stream of this name, all with this time: of the class with
+    /// this id, each with its thread and payload. Returns `false`, and writes nothing, while the queue to the
+    /// disk has no room.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn report(&mut self, name: &str, id: u16, at: Cycles, own: &[(Tid, Vec<u8>)]) -> Result<bool, Error> {
+        let (bytes, count) = encode(at, id, own.iter().map(|(tid, payload)| (*tid, payload.as_slice())));
+        if !self.has_room(bytes.len()) {
+            return Ok(false);
+        }
+        let mut output = self.reports.take().unwrap_or_else(|| self.output(name, Cpu(0), at));
+        let opened = if output.is_open() { Ok(()) } else { self.open(&mut output) };
+        self.count_given(bytes.len());
+        let written = opened.and_then(|()| output.append(bytes, count, PacketTimes::empty(at, 0, 0)));
+        self.reports = Some(output);
+        written.map(|()| true)
+    }
+
+    /// Streams that no region uses.
+    fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.streams.idle().chain(&self.closed).chain(&self.reports)
     }
 
     /// Bytes that were given to the streams of the current archive.
@@ -220,7 +248,7 @@ impl UserTrace {
     /// those that lost everything.
     pub fn summary(&self) -> Vec<StreamSummary> {
         let mut lost = self.lost.clone();
-        let outputs = self.streams.idle().chain(&self.closed).filter(|output| output.is_open());
+        let outputs = self.outputs().filter(|output| output.is_open());
         let mut all: Vec<StreamSummary> = outputs
             .filter_map(|output| {
                 let Lost { events, is_unknown, overwritten, .. } =
@@ -237,7 +265,7 @@ impl UserTrace {
     /// Waits until the finished regions are written; returns what could not be written, and why.
     pub fn settle(&mut self, clock: &TraceClock) -> (Vec<LossRange>, Result<(), Error>) {
         let (mut losses, mut result) = (Vec::new(), Ok(()));
-        for output in self.streams.idle().chain(&self.closed) {
+        for output in self.streams.idle().chain(&self.closed).chain(&self.reports) {
             let events = output.settle();
             result = result.and_then(|()| output.check());
             if events > 0 {

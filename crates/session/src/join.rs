@@ -144,6 +144,11 @@ impl Host for Join {
         if hello.joining == Joining::Parent {
             return buffers.ok(); // its child asks, where there is none for it
         }
+        if buffers.is_ok()
+            && let Some(contexts) = self.regions.contexts()
+        {
+            contexts.see(peer.pid); // while it waits for the answer
+        }
         buffers
             .map_err(|reason| {
                 self.lacked_disk_space |= matches!(&reason, NotJoined::Region(error) if error.is_disk_full());

@@ -44,6 +44,7 @@
 //! | `domain` | which programs may share buffers (`--buffers user`) |
 //! | `past` | buffers of programs that have ended, kept by a flight recorder |
 //! | `ended` | totals of finished regions |
+//! | `context` | the context of threads, recorded once and when it changes (`--context`) |
 //! | `threads` | the threads of programs, for a flight recorder's snapshots |
 //! | `child` | the recorded command |
 //! | `places` | whether the recording's folders are still where they were made |
@@ -66,6 +67,7 @@ mod changes;
 mod child;
 mod client;
 mod connections;
+mod context;
 mod course;
 mod credentials;
 mod domain;

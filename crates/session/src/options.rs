@@ -130,6 +130,44 @@ impl std::fmt::Display for Action {
     }
 }
 
+/// What is recorded of the context of events, without any of it being in events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextField {
+    /// Process id.
+    Pid,
+    /// Name of the process's first thread.
+    Process,
+    /// Name of the thread.
+    Thread,
+    /// Real user id.
+    Uid,
+    /// Real group id.
+    Gid,
+    /// Control group.
+    Cgroup,
+    /// Namespaces.
+    Namespaces,
+}
+
+impl ContextField {
+    /// Each, in the order in which it is recorded and shown.
+    pub const ALL: [Self; 7] =
+        [Self::Pid, Self::Process, Self::Thread, Self::Uid, Self::Gid, Self::Cgroup, Self::Namespaces];
+
+    /// Its name in options and output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pid => "pid",
+            Self::Process => "process",
+            Self::Thread => "thread",
+            Self::Uid => "uid",
+            Self::Gid => "gid",
+            Self::Cgroup => "cgroup",
+            Self::Namespaces => "namespaces",
+        }
+    }
+}
+
 /// A recording to be made.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -182,6 +220,8 @@ pub struct Options {
     pub profile: Option<u32>,
     /// How samples find the callers of a program's functions.
     pub stacks: Stacks,
+    /// Context of programs' threads that is recorded in addition to their events.
+    pub context: Vec<ContextField>,
     /// When the trace is divided into archives. Not in a flight recorder.
     pub rotate: Rotate,
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive
@@ -214,6 +254,7 @@ impl Options {
             preload: None,
             profile: None,
             stacks: Stacks::default(),
+            context: Vec::new(),
             rotate: Rotate::default(),
             buffers_in: None,
         }
@@ -237,6 +278,10 @@ impl Options {
             .into_iter()
             .chain(functions)
             .chain(self.profile.map(|hertz| format!("--profile {hertz}")))
+            .chain((!self.context.is_empty()).then(|| {
+                let names: Vec<_> = self.context.iter().map(|field| field.name()).collect();
+                format!("--context {}", names.join(","))
+            }))
             .collect()
     }
 }

@@ -38,6 +38,7 @@ const OWN_WORDS: &[(&str, &str)] = &[
     ("crates/analysis/src/actor.rs", "the kinds of actors"),
     ("crates/analysis/src/critical_path/mod.rs", "what a step of a path is"),
     ("crates/analysis/src/locks/account.rs", "the kinds of locks"),
+    ("crates/profile/src/unnamed.rs", "words of notices"),
     ("crates/timeline/src/state.rs", "states"),
     ("crates/trace/src/super_trace/column.rs", "columns of the super-trace"),
 ];

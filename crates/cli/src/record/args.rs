@@ -34,6 +34,9 @@ pub struct Args {
     pub buffer: BufferArgs,
 
     #[command(flatten)]
+    pub context: ContextArgs,
+
+    #[command(flatten)]
     pub rotate: RotateArgs,
 
     /// Clock of the recording. auto: the time stamp counter if it is reliable, otherwise CLOCK_MONOTONIC
@@ -207,6 +210,34 @@ pub struct BufferArgs {
     /// program and recorder are killed. If DIR exists, it must be empty
     #[arg(long, value_name = "DIR")]
     pub buffers_in: Option<PathBuf>,
+}
+
+/// What is recorded of the context of events.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct ContextArgs {
+    /// Also record this of the threads of programs: once for each thread, and when it changes, so that no
+    /// event costs more. `tracewing list --context` shows it with each event
+    #[arg(long = "context", value_enum, value_name = "NAME[,NAME]...", value_delimiter = ',')]
+    pub fields: Vec<Context>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Context {
+    /// Process id
+    Pid,
+    /// Name of the process's first thread
+    Process,
+    /// Name of the thread
+    Thread,
+    /// Real user id
+    Uid,
+    /// Real group id
+    Gid,
+    /// Control group
+    Cgroup,
+    /// Namespaces
+    Namespaces,
 }
 
 /// When the trace is divided into archives.

@@ -1,7 +1,8 @@
 //! The recording that the arguments of `tracewing record` mean.
 
 use super::args::{
-    Args, AttachArgs, Buffers, Chains, Clock, Done, OnFull, PreloadArgs, RotateArgs, SnapshotOn, TriggerArgs,
+    Args, AttachArgs, Buffers, Chains, Clock, Context, Done, OnFull, PreloadArgs, RotateArgs, SnapshotOn,
+    TriggerArgs,
 };
 use super::values::PARTS;
 use crate::output::print_warning;
@@ -17,7 +18,7 @@ use tracewing_kernel::Probe;
 use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::Options;
-use tracewing_session::options::{Action, Attach, Rotate, Sharing, Trigger, When};
+use tracewing_session::options::{Action, Attach, ContextField, Rotate, Sharing, Trigger, When};
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
 use tracewing_trace::Zone;
@@ -78,6 +79,7 @@ pub fn options(args: &Args) -> Result<Options> {
         preload,
         profile: args.profile,
         stacks: args.call_graph.unwrap_or_default(),
+        context: args.context.fields.iter().map(context).collect(),
         rotate: rotate(&args.rotate)?,
         buffers_in: args.buffer.buffers_in.clone(),
         flight_recorder: args.buffer.flight_recorder.then(|| snapshot_on(&args.buffer.snapshot_on)),
@@ -93,6 +95,18 @@ pub fn options(args: &Args) -> Result<Options> {
             Clock::Mono => ClockChoice::Monotonic,
         },
     })
+}
+
+fn context(field: &Context) -> ContextField {
+    match field {
+        Context::Pid => ContextField::Pid,
+        Context::Process => ContextField::Process,
+        Context::Thread => ContextField::Thread,
+        Context::Uid => ContextField::Uid,
+        Context::Gid => ContextField::Gid,
+        Context::Cgroup => ContextField::Cgroup,
+        Context::Namespaces => ContextField::Namespaces,
+    }
 }
 
 /// On what a flight recorder takes snapshots: on everything if nothing is chosen.

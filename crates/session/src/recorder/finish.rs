@@ -62,6 +62,7 @@ impl Recorder<'_> {
         if let Some(error) = profile.unwritten.take() {
             self.cannot_write(&error.into());
         }
+        self.look_at_contexts_now();
         // Programs that see their connection end look at their buffers: whether the recording is over.
         self.join.regions.close();
         self.bid_farewell();

@@ -115,6 +115,7 @@ impl Recorder<'_> {
         if let Some(threads) = &mut self.drains.threads {
             threads.look(self.connections.members().map(|(_, member)| member.program.pid));
         }
+        self.look_at_contexts();
         self.look_for_processes(now);
         self.look_for_new_copies(now);
         self.note_arrived();
@@ -128,6 +129,22 @@ impl Recorder<'_> {
         self.listen();
         if self.timers.shows(now, self.observer.progress_interval()) {
             self.show_progress();
+        }
+    }
+
+    /// Looks at the context of programs' threads, and writes what is new.
+    fn look_at_contexts(&mut self) {
+        let Some(contexts) = self.join.regions.contexts() else { return };
+        contexts.look(self.connections.members().map(|(_, member)| member.program.pid));
+        if let Err(error) = self.join.regions.report_contexts() {
+            self.cannot_write(&error);
+        }
+    }
+
+    /// The same at the end of the recording, and for a snapshot: whether or not it is time for it.
+    pub(super) fn look_at_contexts_now(&mut self) {
+        if let Some(contexts) = self.join.regions.contexts() {
+            contexts.look_now(self.connections.members().map(|(_, member)| member.program.pid));
         }
     }
 

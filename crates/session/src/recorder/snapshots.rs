@@ -128,6 +128,10 @@ impl Recorder<'_> {
             threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
             threads.write_names(&mut self.join.classes, &mut snapshot)?;
         }
+        if reason != Reason::Exit {
+            self.look_at_contexts_now();
+        }
+        self.join.regions.contexts().map_or(Ok(()), |contexts| contexts.write_into(&mut snapshot))?;
         let kernel = self.drains.kernel.snapshot(snapshot.dir(), uuid()?, snapshot.taken())?;
 
         let mut description = self.join.description.clone();

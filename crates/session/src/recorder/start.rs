@@ -30,6 +30,7 @@ use crate::attacher::Attaching;
 use crate::changes::Changes;
 use crate::child::{Child, Inheritance};
 use crate::connections::Connections;
+use crate::context::Contexts;
 use crate::course::Course;
 use crate::drains::Drains;
 use crate::entrance::Entrance;
@@ -193,7 +194,9 @@ fn prepare(
     let majors = options.majors.0;
     let maker = Maker { geometry, clock, begin, recording, majors, files, names: HashMap::new() };
     let open_files = system::open_files();
+    let contexts = Contexts::new(&options.context, clock, &mut classes);
     let regions = Regions::new(maker, clock, options.sharing, options.flush, trace, open_files);
+    let regions = regions.with_contexts(contexts);
     if let Some(folder) = output.folder() {
         folder.describe(&description)?;
     }

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use tracewing_consumer::archive::Archive;
 use tracewing_consumer::drain::Drain;
+use tracewing_consumer::names::{Announced, Names};
 use tracewing_consumer::trace::{NextTrace, UserTrace};
 use tracewing_units::{Cycles, Pid, Tid};
 
 use super::{Key, Living, MANY, Origin, Regions};
+use crate::context::{self, Contexts};
 use crate::ended::Ended;
 
 /// Regions that are looked at before other work has its turn.
@@ -124,12 +126,35 @@ impl Regions {
             let peer = living.peer;
             self.keep_found(peer, key);
         }
+        self.report_contexts()?;
         let Some(trace) = &mut self.trace else { return Ok(Archive::default()) };
         let mut archive = trace.rotate(next);
+        self.contexts.iter_mut().for_each(Contexts::restart);
         self.living.values_mut().for_each(|living| living.drain.rotate(&mut archive));
         let Ended { losses, overwritten, .. } = &mut self.ended;
         archive.add_ranges(mem::take(losses), mem::take(overwritten));
         Ok(archive)
+    }
+
+    /// Threads that have announced themselves since the last call.
+    pub(super) fn take_announced(&self) -> Vec<Announced> {
+        let names = self.trace.as_ref().and_then(UserTrace::names);
+        names.map(Names::take_announced).unwrap_or_default()
+    }
+
+    /// Writes the context of threads that is new, as far as the queue to the disk has room for it.
+    ///
+    /// # Errors
+    /// The trace cannot be written any more.
+    pub(crate) fn report_contexts(&mut self) -> Result<(), tracewing_consumer::Error> {
+        let announced = self.take_announced();
+        let (Some(contexts), Some(trace)) = (&mut self.contexts, &mut self.trace) else { return Ok(()) };
+        contexts.announced(announced);
+        let (id, pending) = contexts.pending();
+        if !pending.is_empty() && trace.report(context::STREAM, id, self.clock.now(), pending)? {
+            contexts.written();
+        }
+        Ok(())
     }
 
     /// Writes the recorder's own events about the state at the beginning of an archive: as
@@ -219,6 +244,9 @@ impl Regions {
             if let Some(trace) = &mut self.trace {
                 drain.give_back(trace);
             }
+        }
+        if write && result.is_ok() {
+            result = self.report_contexts();
         }
         let mut ended = std::mem::take(&mut self.ended);
         if let Some(trace) = &mut self.trace {

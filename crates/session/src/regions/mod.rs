@@ -40,6 +40,7 @@ use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_consumer::trace::UserTrace;
 use tracewing_units::Pid;
 
+use crate::context::Contexts;
 use crate::credentials::Peer;
 use crate::domain::Domain;
 use crate::ended::Ended;
@@ -83,6 +84,8 @@ pub(crate) struct Regions {
     found: Vec<(Origin, Found)>,
     /// A flight recorder's: whether some program has news.
     has_news: bool,
+    /// The context of the programs' threads, if that is recorded.
+    contexts: Option<Contexts>,
 }
 
 /// The process for which a region was made, and whether that and its children are the only ones that write to
@@ -175,7 +178,22 @@ impl Regions {
             firsts,
             found: Vec::new(),
             has_news: false,
+            contexts: None,
         }
+    }
+
+    /// Has the context of threads be recorded, too.
+    pub(crate) fn with_contexts(mut self, contexts: Option<Contexts>) -> Self {
+        if contexts.is_some() {
+            self.take_announced(); // kept from now on
+        }
+        self.contexts = contexts;
+        self
+    }
+
+    /// The context of the programs' threads, if that is recorded.
+    pub(crate) fn contexts(&mut self) -> Option<&mut Contexts> {
+        self.contexts.as_mut()
     }
 
     /// Changes the mask word of all regions, those to come included: one store for each. Writers look at it

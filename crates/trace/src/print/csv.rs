@@ -4,7 +4,8 @@
 //! never from the events that occur: `ns`, `cycles`, `trace`, `stream_class`, `stream` and `event` as the
 //! JSON format has them, then a column for each field of these events, in the order of the metadata. It is
 //! called after the scope and the field, with dots for structures: `payload.depth`, `packet_context.cpu_id`;
-//! fields of one name share a column.
+//! fields of one name share a column. With `list --context`, the fields of the thread's context come last:
+//! `context.pid`.
 //!
 //! What an event does not have is empty. An enumeration is its label, or its number where it has none or
 //! several; arrays, variants and flags are JSON; bytes are hexadecimal. Texts are UTF-8, with U+FFFD for what
@@ -13,6 +14,7 @@
 use crate::append::number;
 use crate::merge::event::EventRef;
 use crate::open::recording::Recording;
+use crate::print::context::Shown;
 use crate::print::json::{ValuePrinter, print_value};
 use crate::print::text_value::{PACKET_BOOKKEEPING, integer_class};
 use crate::select::selection::Selection;
@@ -42,8 +44,9 @@ pub(crate) struct CsvPrinter {
 }
 
 impl CsvPrinter {
-    /// A printer with the columns for the events of `recording` that `selection` wants by name.
-    pub(crate) fn new(recording: &Recording, selection: &Selection) -> Self {
+    /// A printer with the columns for the events of `recording` that `selection` wants by name, and for this
+    /// context of threads.
+    pub(crate) fn new(recording: &Recording, selection: &Selection, context: &[&str]) -> Self {
         let mut names: Vec<String> = FIXED.map(str::to_owned).to_vec();
         let mut columns = HashMap::new();
         for trace in recording.traces() {
@@ -71,6 +74,11 @@ impl CsvPrinter {
                 }
             }
         }
+        for name in context {
+            let name = format!("context.{name}");
+            columns.insert(name.clone(), names.len());
+            names.push(name);
+        }
         let mut header = Vec::new();
         for (index, name) in names.iter().enumerate() {
             separate(&mut header, index);
@@ -92,7 +100,7 @@ impl CsvPrinter {
     }
 
     /// Appends an event as one line.
-    pub(crate) fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+    pub(crate) fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>, context: Option<Shown<'_>>) {
         self.cells.iter_mut().for_each(Vec::clear);
         if let Some(stamp) = event.stamp() {
             number::signed(&mut self.cells[0], stamp.time.as_ns());
@@ -112,6 +120,12 @@ impl CsvPrinter {
                 scope => decoded.visit(scope, &mut filler),
             }
         }
+        context.iter().for_each(|context| {
+            context.cells(|name, value| {
+                let column = self.columns.get(&format!("context.{name}"));
+                column.into_iter().for_each(|column| self.cells[*column].extend_from_slice(value));
+            });
+        });
         for (index, value) in self.cells.iter().enumerate() {
             separate(out, index);
             cell(out, value);

@@ -8,6 +8,7 @@
 //! | `stream_class`, `stream` | data stream class id and data stream id |
 //! | `event` | the event's name, `null` where it has none |
 //! | `packet_context` | what is the same for the whole packet, usually `cpu_id` |
+//! | `context` | with `list --context`: that of the event's thread |
 //! | `common_context` | what all events of the stream have, such as `tid` |
 //! | `specific_context` | what all events of the class have |
 //! | `payload` | the event's own fields |
@@ -20,6 +21,7 @@
 
 use crate::append::number;
 use crate::merge::event::EventRef;
+use crate::print::context::{Field, Shown};
 use crate::print::text_value::{PACKET_BOOKKEEPING, integer_class};
 use std::io::Write;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
@@ -40,6 +42,11 @@ impl JsonPrinter {
 
     /// Appends an event as one line.
     pub fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+        self.event_in(out, event, None);
+    }
+
+    /// The same, with the context of its thread.
+    pub(crate) fn event_in(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>, context: Option<Shown<'_>>) {
         out.push(b'{');
         if let Some(stamp) = event.stamp() {
             out.extend_from_slice(b"\"ns\":");
@@ -65,6 +72,10 @@ impl JsonPrinter {
             let mut printer = self.object(out, PACKET_BOOKKEEPING);
             event.visit_packet_context(&mut printer);
             printer.out.push(b'}');
+        }
+        if let Some(context) = context {
+            out.extend_from_slice(b",\"context\":");
+            fields(out, context);
         }
         for (scope, key) in [
             (Scope::CommonContext, ",\"common_context\":"),
@@ -94,6 +105,22 @@ impl JsonPrinter {
         self.started.push(false);
         ValuePrinter { out, started: &mut self.started, hidden }
     }
+}
+
+/// Appends the context of a thread as an object.
+fn fields(out: &mut Vec<u8>, context: Shown<'_>) {
+    out.push(b'{');
+    for (index, (name, field)) in context.fields().enumerate() {
+        out.extend_from_slice(if index > 0 { b",\"" } else { b"\"" });
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        match field {
+            Field::Unknown => out.extend_from_slice(b"null"),
+            Field::Number(value) => number::unsigned(out, *value),
+            Field::Text(value) => text(out, value),
+        }
+    }
+    out.push(b'}');
 }
 
 /// Prints what it is shown into a JSON value that has begun.

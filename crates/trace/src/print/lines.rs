@@ -2,6 +2,7 @@
 
 use crate::merge::event::EventRef;
 use crate::open::recording::Recording;
+use crate::print::context::{Contexts, Known};
 use crate::print::csv::CsvPrinter;
 use crate::print::json::JsonPrinter;
 use crate::print::listing::Listing;
@@ -10,6 +11,7 @@ use crate::print::style::Format;
 use crate::print::text::TextPrinter;
 use crate::select::selection::Selection;
 use crate::super_trace::Seen;
+use std::sync::Arc;
 
 /// Bytes collected before they are written.
 pub(super) const BATCH: usize = 1 << 16;
@@ -22,11 +24,18 @@ pub(super) struct Lines {
     json: JsonPrinter,
     csv: Option<CsvPrinter>,
     super_trace: Option<SuperPrinter>,
+    contexts: Option<Contexts>,
     pub batch: Vec<u8>,
 }
 
 impl Lines {
-    pub(super) fn new(listing: &Listing, selection: &Selection, recording: &Recording) -> Self {
+    /// With what is `known` of the context of threads, if that is printed.
+    pub(super) fn new(
+        listing: &Listing,
+        selection: &Selection,
+        recording: &Recording,
+        known: Option<Arc<Known>>,
+    ) -> Self {
         let text = match listing.format {
             Format::Pretty => TextPrinter::pretty(listing.style, recording),
             Format::Text | Format::Json | Format::Csv => TextPrinter::new(listing.style, recording),
@@ -34,11 +43,18 @@ impl Lines {
         let super_trace =
             listing.super_trace.then(|| SuperPrinter::new(listing.format, &listing.style, recording));
         let with_csv = listing.format == Format::Csv && super_trace.is_none();
-        let mut csv = with_csv.then(|| CsvPrinter::new(recording, selection));
+        let names = known.as_ref().map_or(&[][..], |known| known.names());
+        let mut csv = with_csv.then(|| CsvPrinter::new(recording, selection, names));
         let mut batch = Vec::with_capacity(2 * BATCH);
         csv.iter_mut().for_each(|csv| csv.header(&mut batch));
         super_trace.iter().for_each(|printer| printer.header(&mut batch));
-        Lines { format: listing.format, text, json: JsonPrinter::new(), csv, super_trace, batch }
+        let contexts = known.map(Contexts::new);
+        Lines { format: listing.format, text, json: JsonPrinter::new(), csv, super_trace, contexts, batch }
+    }
+
+    /// What is known of the context of threads, if that is printed.
+    pub(super) fn known(&self) -> Option<Arc<Known>> {
+        self.contexts.as_ref().map(Contexts::known)
     }
 
     /// The same, after those that were printed `before` of an older state of the recording.
@@ -48,11 +64,12 @@ impl Lines {
 
     pub(super) fn event(&mut self, event: &EventRef<'_>, seen: Option<&Seen<'_>>) {
         let out = &mut self.batch;
+        let context = self.contexts.as_mut().and_then(|contexts| contexts.of(event));
         match (self.format, &mut self.super_trace, seen) {
             (_, Some(printer), Some(seen)) => printer.event(out, seen),
-            (Format::Json, ..) => self.json.event(out, event),
-            (Format::Text | Format::Pretty, ..) => self.text.event(out, event),
-            (Format::Csv, ..) => self.csv.iter_mut().for_each(|csv| csv.event(out, event)),
+            (Format::Json, ..) => self.json.event_in(out, event, context),
+            (Format::Text | Format::Pretty, ..) => self.text.event_in(out, event, context),
+            (Format::Csv, ..) => self.csv.iter_mut().for_each(|csv| csv.event(out, event, context)),
         }
     }
 }

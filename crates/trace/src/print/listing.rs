@@ -12,6 +12,8 @@ pub struct Listing {
     /// Whether events are printed with the CPU, process, LWP and user thread that they belong to. The state
     /// before what is printed has to be known, so everything before is read.
     pub super_trace: bool,
+    /// Whether events are printed with the context of their threads, as far as it is recorded.
+    pub context: bool,
     /// Stamps, names and fields, in the text formats.
     pub style: Style,
     /// Which events are printed.

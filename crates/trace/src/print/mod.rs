@@ -1,5 +1,6 @@
 //! Prints events: as babeltrace2 does, as their authors meant them, as JSON or comma-separated values.
 
+pub(crate) mod context;
 pub(crate) mod csv;
 pub(crate) mod details;
 pub(crate) mod follow;

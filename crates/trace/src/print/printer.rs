@@ -1,16 +1,18 @@
 //! A listing at work: takes merged messages in order, prints the events that are chosen, and warns of losses.
 
-use crate::Error;
 use crate::merge::backwards::Backwards;
 use crate::merge::event::Message;
 use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
+use crate::print::context::Known;
 use crate::print::lines::{BATCH, Lines};
 use crate::print::listing::{Listing, Sink};
 use crate::print::stamp::PrintedStamp;
 use crate::select::in_order::OrderedSelection;
 use crate::time::range::TimeRange;
 use crate::time::stamp::Stamp;
+use crate::{Error, UsageFault};
+use std::sync::Arc;
 
 /// A listing at work.
 #[derive(Debug)]
@@ -29,8 +31,22 @@ pub(crate) struct Printer<'l> {
 
 impl<'l> Printer<'l> {
     pub(crate) fn new(listing: &'l Listing, range: TimeRange, recording: &Recording) -> Result<Self, Error> {
+        let known = listing.context.then(|| Arc::new(Known::of(recording)));
+        if known.as_ref().is_some_and(|known| known.names().is_empty()) {
+            return Err(UsageFault::NoContext.into());
+        }
+        Self::with_context(listing, range, recording, known)
+    }
+
+    /// With what is `known` of the context of threads, if that is printed.
+    fn with_context(
+        listing: &'l Listing,
+        range: TimeRange,
+        recording: &Recording,
+        known: Option<Arc<Known>>,
+    ) -> Result<Self, Error> {
         let selection = OrderedSelection::new(&listing.filter, range, recording, listing.super_trace)?;
-        let lines = Lines::new(listing, selection.selection(), recording);
+        let lines = Lines::new(listing, selection.selection(), recording, known);
         let left = listing.count.unwrap_or(u64::MAX);
         Ok(Printer {
             listing,
@@ -137,7 +153,8 @@ impl<'l> Printer<'l> {
 
     /// One that prints slices of the same for it.
     pub(crate) fn for_slices(&self, recording: &Recording) -> Result<Self, Error> {
-        let mut printer = Printer::new(self.listing, self.range(), recording)?;
+        let known = self.lines.known();
+        let mut printer = Printer::with_context(self.listing, self.range(), recording, known)?;
         printer.backwards = self.backwards.sibling();
         // Head lines are there already.
         printer.lines.batch.clear();

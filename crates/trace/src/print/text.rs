@@ -5,6 +5,7 @@ use crate::append::quote::shown;
 use crate::append::{self, number};
 use crate::merge::event::EventRef;
 use crate::open::recording::{Recording, Stream, Trace};
+use crate::print::context::Shown;
 use crate::print::pretty::Forms;
 use crate::print::stamp::StampPrinter;
 use crate::print::style::{FieldStyle, Style};
@@ -96,6 +97,11 @@ impl TextPrinter {
 
     /// Appends an event as one line.
     pub fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+        self.event_in(out, event, None);
+    }
+
+    /// The same, with the context of its thread.
+    pub(crate) fn event_in(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>, context: Option<Shown<'_>>) {
         let names = self.style.names;
         let decoded = event.decoded();
         self.head(out, event, decoded.class_index());
@@ -105,6 +111,12 @@ impl TextPrinter {
         if !packet.is_empty() {
             line.part("stream.packet.context", |out| {
                 append::text(out, packet);
+                true
+            });
+        }
+        if let Some(context) = context {
+            line.part("thread.context", |out| {
+                context.text(out, names.context);
                 true
             });
         }

@@ -98,6 +98,16 @@ const TICKETED: &[(&str, Type)] = &[
 const USER: Schema = &[
     ("tracewing:thread", &[("pid", Signed(32)), ("name", Text)]),
     ("tracewing:known_thread", &[("tid", Signed(32)), ("pid", Signed(32)), ("name", Text)]),
+    (
+        "tracewing:thread_context",
+        &[
+            ("tid", Signed(32)),
+            ("pid", Signed(32)),
+            ("since", Unsigned(64)),
+            ("process", Text),
+            ("uid", Unsigned(32)),
+        ],
+    ),
     ("user_thread:create", &[("thread", Unsigned(64)), ("origin", Unsigned(64))]),
     ("user_thread:origin", &[("origin", Unsigned(64)), ("name", Text)]),
     ("user_thread:existed", &[("thread", Unsigned(64)), ("origin", Unsigned(64))]),

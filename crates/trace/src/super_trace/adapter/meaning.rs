@@ -129,6 +129,7 @@ impl Adapter {
         match class {
             Some(Class::Own(own::Class::Thread)) => Meaning::Introduction,
             Some(Class::Recorder(recorder::Class::KnownThread)) => Meaning::KnownThread,
+            Some(Class::Recorder(recorder::Class::ThreadContext)) => Meaning::Stateless,
             Some(Class::UserThread(class)) => Meaning::UserThread(class),
             Some(Class::Lock(class)) => self.lock_meaning(class, trace),
             _ => Meaning::User,
