@@ -9,7 +9,8 @@ use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 /// For each event it first gets the event itself ([`Input::Event`]), then the changes that it causes
 /// ([`Fold::change`]).
 pub trait Analysis: Fold {
-    /// Whether it takes [`Input::Event`]; otherwise the places of events need not be found.
+    /// Whether it takes [`Input::Event`] or [`Input::Explained`]; otherwise the places of events need not be
+    /// found, and another thread may decode them.
     const EVENTS: bool = true;
 
     /// Whether it takes [`Input::LeftOutEvent`].
@@ -63,7 +64,7 @@ pub enum Input<'a> {
         text: &'a str,
     },
     /// An event of any thread, whether or not the filter lets it through, from the recording's beginning on:
-    /// for those that explain others.
+    /// for those that explain others. Only with [`Analysis::EVENTS`].
     Explained(&'a EventRef<'a>),
     /// An event before [`Input::Begins`], whether or not the filter lets it through: for those that explain
     /// later ones, with their process.

@@ -18,16 +18,21 @@ use missing::Missing;
 use order::Order;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::thread::available_parallelism;
 use tracewing_trace::super_trace::{
-    Adapter, AllUnseen, Change, Fold, Follower, Interrupts, Name, Scope, Unseen,
+    Activity, Adapter, AllUnseen, Batches, Change, Decoded, Fold, Follower, Interrupts, Name, Scope, Unseen,
 };
 use tracewing_trace::{
-    Error, EventRef, Filter, Losses, LostKind, Merge, Message, Progress, Recording, Selection, TimeRange,
+    Error, EventRef, Filter, Losses, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
+    TimeRange, Trace,
 };
 use tracewing_units::{Cpu, Timestamp};
 
 /// Messages between two looks at how far it is.
 const PERIOD: u64 = 1 << 16;
+
+/// From this size on, in bytes, another thread decodes the recording if there is a CPU for it.
+const DECODED_AHEAD: u64 = 4 << 20;
 
 /// Runs `analysis` on the part of a recording that `filter` lets through. Data before its beginning are read
 /// for the state but not reported; times are clipped there, and counters are 0. `watch` is called with the
@@ -42,32 +47,26 @@ pub fn run<A: Analysis>(
     analysis: &mut A,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
+    let is_large = recording.bytes() >= DECODED_AHEAD;
+    let ahead = is_large && available_parallelism().map_or(1, usize::from) > 1;
+    run_as(recording, filter, analysis, ahead, watch)
+}
+
+/// The same; `ahead` says whether another thread decodes the events, if the analysis can do without them.
+fn run_as<A: Analysis>(
+    recording: &Recording,
+    filter: &Filter,
+    analysis: &mut A,
+    ahead: bool,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Ran, Error> {
     let mut run = Run::new(recording, filter, analysis)?;
-    // The first event after the range's end shows whether the recording continues there.
-    let mut merge = Merge::new(recording, TimeRange::ALL);
-    let total = recording.bytes();
-    for count in 1_u64.. {
-        if count % PERIOD == 0 && run.is_over(Progress { done: merge.bytes(), total }, watch) {
-            break;
-        }
-        let continues = match merge.advance() {
-            Ok(Some(Message::Event(ref event))) => run.event(event),
-            Ok(Some(Message::Lost(lost, trace, stream))) => {
-                run.lost(&Missing::of(lost, trace, stream, &run.selection));
-                true
-            }
-            Ok(None) => {
-                run.ends(recording);
-                false
-            }
-            Err(error) => {
-                run.ran.failure = Some(error);
-                false
-            }
-        };
-        if !continues {
-            break;
-        }
+    match ahead && !A::EVENTS && !A::EARLIER {
+        true => Batches::with(recording, |batches| match batches {
+            Some(batches) => run.read_batches(recording, batches, watch),
+            None => run.read(recording, watch),
+        }),
+        false => run.read(recording, watch),
     }
     Ok(run.finish())
 }
@@ -167,37 +166,92 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.ran.stopped
     }
 
+    /// Reads a recording from its beginning to the range's end: the first event after that shows whether the
+    /// recording continues there.
+    fn read(&mut self, recording: &Recording, watch: &mut dyn FnMut(Progress) -> ControlFlow<()>) {
+        let mut merge = Merge::new(recording, TimeRange::ALL);
+        let total = recording.bytes();
+        for count in 1_u64.. {
+            if count % PERIOD == 0 && self.is_over(Progress { done: merge.bytes(), total }, watch) {
+                break;
+            }
+            let continues = match merge.advance() {
+                Ok(Some(Message::Event(ref event))) => self.event(event),
+                Ok(Some(Message::Lost(lost, trace, stream))) => {
+                    self.lost(&Missing::of(lost, trace, stream, &self.selection));
+                    true
+                }
+                Ok(None) => self.ended(recording, Ok(())),
+                Err(error) => self.ended(recording, Err(error)),
+            };
+            if !continues {
+                break;
+            }
+        }
+    }
+
+    /// The same with events that another thread decodes.
+    fn read_batches(
+        &mut self,
+        recording: &Recording,
+        mut batches: Batches,
+        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) {
+        let total = recording.bytes();
+        while let Some(mut batch) = batches.take() {
+            for text in batch.names() {
+                let name = Name(self.filtered.known_names() as u32);
+                self.filtered.input(Input::Name { name, text });
+            }
+            let flow = batch.try_for_each(|message| match message {
+                Decoded::Event { activity, time, stream } => {
+                    match self.decoded(recording, activity.as_ref(), time, stream) {
+                        true => ControlFlow::Continue(()),
+                        false => ControlFlow::Break(()),
+                    }
+                }
+                Decoded::Lost(lost, stream) => {
+                    let stream = &recording.streams()[stream];
+                    let trace = &recording.traces()[stream.trace_index()];
+                    self.lost(&Missing::of(&lost, trace, stream, &self.selection));
+                    ControlFlow::Continue(())
+                }
+            });
+            let continues = flow.is_continue() && batch.end().is_none_or(|end| self.ended(recording, end));
+            if !continues || self.is_over(Progress { done: batch.bytes(), total }, watch) {
+                break;
+            }
+            batches.give_back(batch);
+        }
+    }
+
+    /// Nothing more can be read; false.
+    #[cold]
+    fn ended(&mut self, recording: &Recording, end: Result<(), Error>) -> bool {
+        match end {
+            Ok(()) => self.ends(recording),
+            Err(error) => self.ran.failure = Some(error),
+        }
+        false
+    }
+
     /// Handles the next event; false if it lies after the range.
     #[inline]
     fn event(&mut self, event: &EventRef<'_>) -> bool {
         self.ran.events += 1;
         let activity = self.follower.activity(event);
         self.learn_names();
-        self.filtered.input(Input::Explained(event));
+        if A::EVENTS {
+            self.filtered.input(Input::Explained(event));
+        }
         let time = match &activity {
             Some(activity) => Some(activity.time),
-            None => self.misfits(event),
+            None => self.misfits(event.stamp().map(|stamp| stamp.time)),
         };
-        if let Some(time) = time {
-            if time > self.range.end {
-                self.ends_after_range();
-                return false;
-            }
-            match self.begun {
-                false if time >= self.range.begin => self.begin(time),
-                false => self.before = true,
-                true => {}
-            }
-            self.ran.end_ns = self.ran.end_ns.max(time);
-            if let Some(doubt) = self.order.doubt(time, event) {
-                self.doubts_order(&doubt);
-            }
-            self.sees_again_by(time);
-            while (self.begun || A::BEFORE)
-                && let Some(unseen) = self.unseen.by(time)
-            {
-                self.does_not_see(&unseen);
-            }
+        if let Some(time) = time
+            && !self.comes_to(time, event.trace(), event.stream())
+        {
+            return false;
         }
         if A::EARLIER && !self.begun {
             self.filtered.input(Input::Earlier(&self.follower.seen(event, activity.as_ref())));
@@ -211,20 +265,76 @@ impl<'a, A: Analysis> Run<'a, A> {
             }
         }
         if let Some(activity) = &activity {
-            match self.begun {
-                true => self.follower.event(activity, &mut self.filtered),
-                false if A::BEFORE => self.follower.event(activity, &mut Ends(&mut self.filtered)),
-                false => self.follower.event(activity, &mut ()),
-            }
-            self.filtered.follow(activity, self.follower.state());
+            self.follow(activity);
         }
         true
     }
 
+    /// The same of an event that another thread has decoded.
+    #[inline]
+    fn decoded(
+        &mut self,
+        recording: &Recording,
+        activity: Option<&Activity<'_>>,
+        time: Option<Timestamp>,
+        stream: usize,
+    ) -> bool {
+        self.ran.events += 1;
+        if activity.is_none() {
+            self.misfits(time);
+        }
+        if let Some(time) = time {
+            let stream = &recording.streams()[stream];
+            if !self.comes_to(time, &recording.traces()[stream.trace_index()], stream) {
+                return false;
+            }
+        }
+        if let Some(activity) = activity {
+            self.follow(activity);
+        }
+        true
+    }
+
+    /// An event of `stream` comes at a time; false if that lies after the range.
+    #[inline]
+    fn comes_to(&mut self, time: Timestamp, trace: &Trace, stream: &Stream) -> bool {
+        if time > self.range.end {
+            self.ends_after_range();
+            return false;
+        }
+        match self.begun {
+            false if time >= self.range.begin => self.begin(time),
+            false => self.before = true,
+            true => {}
+        }
+        self.ran.end_ns = self.ran.end_ns.max(time);
+        if let Some(doubt) = self.order.doubt(time, trace, stream) {
+            self.doubts_order(&doubt);
+        }
+        self.sees_again_by(time);
+        while (self.begun || A::BEFORE)
+            && let Some(unseen) = self.unseen.by(time)
+        {
+            self.does_not_see(&unseen);
+        }
+        true
+    }
+
+    /// The state advances by an event.
+    #[inline]
+    fn follow(&mut self, activity: &Activity<'_>) {
+        match self.begun {
+            true => self.follower.event(activity, &mut self.filtered),
+            false if A::BEFORE => self.follower.event(activity, &mut Ends(&mut self.filtered)),
+            false => self.follower.event(activity, &mut ()),
+        }
+        self.filtered.follow(activity, self.follower.state());
+    }
+
     /// Counts an event that has a time, and values that its name does not promise.
     #[cold]
-    fn misfits(&mut self, event: &EventRef<'_>) -> Option<Timestamp> {
-        let time = event.stamp()?.time;
+    fn misfits(&mut self, time: Option<Timestamp>) -> Option<Timestamp> {
+        let time = time?;
         self.ran.misfits += u64::from(time >= self.range.begin && time <= self.range.end);
         Some(time)
     }
@@ -419,3 +529,6 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.ran.partial = self.follower.has_strangers();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! Notices stamps that go back within a stream: which of its events came first is unknown then.
 
 use crate::analysis::Loss;
-use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::Adapter;
+use tracewing_trace::{Stream, Trace};
 use tracewing_units::Timestamp;
 
 /// The latest stamp so far. Merged events go back only where those of a stream do.
@@ -23,19 +23,19 @@ impl Order {
     /// What is doubtful before the next event, as if events of its stream had been lost: with the first that
     /// is older than others, and with the first that is not.
     #[inline]
-    pub(super) fn doubt(&mut self, time: Timestamp, event: &EventRef<'_>) -> Option<Loss> {
+    pub(super) fn doubt(&mut self, time: Timestamp, trace: &Trace, stream: &Stream) -> Option<Loss> {
         if time >= self.latest {
             self.latest = time;
             return self.doubt.take();
         }
-        self.goes_back(time, event)
+        self.goes_back(time, trace, stream)
     }
 
     #[cold]
-    fn goes_back(&mut self, time: Timestamp, event: &EventRef<'_>) -> Option<Loss> {
+    fn goes_back(&mut self, time: Timestamp, trace: &Trace, stream: &Stream) -> Option<Loss> {
         let loss = Loss {
-            scope: Adapter::scope(event.trace(), event.stream()),
-            cpu: event.stream().cpu(),
+            scope: Adapter::scope(trace, stream),
+            cpu: stream.cpu(),
             from: time,
             to: self.latest,
             events: None,

@@ -131,6 +131,11 @@ impl<'r> Merge<'r> {
         self.cursors.iter().map(|cursor| cursor.totals().bytes).sum()
     }
 
+    /// The stream of the latest message, by its place in [`Recording::streams`].
+    pub(crate) fn stream(&self) -> Option<usize> {
+        self.current
+    }
+
     /// Ends before anything that is later than `until`; nothing is cut off there.
     pub(crate) fn pause_at(mut self, until: Timestamp) -> Self {
         self.until = until.min(self.range.end);

@@ -207,6 +207,47 @@ pub enum Kind<'a> {
     Kernel,
 }
 
+impl<'a> Kind<'a> {
+    /// The same with other texts; `text` gets them in order.
+    #[inline]
+    pub(super) fn map_texts<'b>(self, mut text: impl FnMut(&'a [u8]) -> &'b [u8]) -> Kind<'b> {
+        match self {
+            Kind::Switch { prev, prev_name, prev_state, next, next_name } => {
+                let (prev_name, next_name) = (text(prev_name), text(next_name));
+                Kind::Switch { prev, prev_name, prev_state, next, next_name }
+            }
+            Kind::Waking { tid, name } => Kind::Waking { tid, name: text(name) },
+            Kind::Wakeup { tid, name } => Kind::Wakeup { tid, name: text(name) },
+            Kind::Fork { child, name } => Kind::Fork { child, name: text(name) },
+            Kind::NewTask { child, same_process } => Kind::NewTask { child, same_process },
+            Kind::Exec { file } => Kind::Exec { file: text(file) },
+            Kind::Exit { name } => Kind::Exit { name: text(name) },
+            Kind::SystemCall { call } => Kind::SystemCall { call },
+            Kind::UnendedCall { call, returns } => Kind::UnendedCall { call, returns },
+            Kind::SystemCallEnd { call } => Kind::SystemCallEnd { call },
+            Kind::InterruptEntry { kind, name } => Kind::InterruptEntry { kind, name },
+            Kind::InterruptExit(interrupt) => Kind::InterruptExit(interrupt),
+            Kind::Raise { name } => Kind::Raise { name },
+            Kind::Socket => Kind::Socket,
+            Kind::PageFault { user, high } => Kind::PageFault { user, high },
+            Kind::Introduction { process, name } => Kind::Introduction { process, name: text(name) },
+            Kind::Program { name } => Kind::Program { name: text(name) },
+            Kind::Dump { tid, process, name, is_kernel } => {
+                Kind::Dump { tid, process, name: text(name), is_kernel }
+            }
+            Kind::Asleep { tid, call } => Kind::Asleep { tid, call },
+            Kind::UserThread(kind) => Kind::UserThread(kind.map_texts(text)),
+            Kind::Waits { on } => Kind::Waits { on },
+            Kind::Sample { user, by_timer } => Kind::Sample { user, by_timer },
+            Kind::Named { process, name } => Kind::Named { process, name: text(name) },
+            Kind::Made { child, process } => Kind::Made { child, process },
+            Kind::Stateless => Kind::Stateless,
+            Kind::User => Kind::User,
+            Kind::Kernel => Kind::Kernel,
+        }
+    }
+}
+
 /// Events of programs about their user threads: `user_thread:*`. Numbers are the program's, unique in its
 /// process and never 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -272,6 +313,29 @@ pub enum UserThreadKind<'a> {
     Acquired,
     /// The LWP is a worker that runs no user thread: it introduces itself, parks or continues.
     Worker,
+}
+
+impl<'a> UserThreadKind<'a> {
+    /// As [`Kind::map_texts`].
+    #[inline]
+    fn map_texts<'b>(self, mut text: impl FnMut(&'a [u8]) -> &'b [u8]) -> UserThreadKind<'b> {
+        use UserThreadKind::*;
+        match self {
+            Create { thread, origin } => Create { thread, origin },
+            Existed { thread, origin } => Existed { thread, origin },
+            Origin { origin, name, file, line } => {
+                let (name, file) = (text(name), text(file));
+                Origin { origin, name, file, line }
+            }
+            Rename { thread, name } => Rename { thread, name: text(name) },
+            Switch { prev, next, cause } => Switch { prev, next, cause },
+            Wake { thread } => Wake { thread },
+            Exit { thread } => Exit { thread },
+            Wait { kind } => Wait { kind },
+            Acquired => Acquired,
+            Worker => Worker,
+        }
+    }
 }
 
 /// Why a user thread stopped running.

@@ -16,6 +16,7 @@
 //! | `unseen` | what was overwritten before streams begin |
 //! | `place` | the place of an event |
 //! | `seen` | events with their places, in order |
+//! | `ahead` | the same without the events, decoded by another thread |
 //! | `column` | columns of conditions |
 //!
 //! There are two levels, each with its own events: the kernel's scheduler moves LWPs over CPUs, a program's
@@ -24,6 +25,7 @@
 
 mod activity;
 mod adapter;
+mod ahead;
 mod calls;
 mod column;
 mod comm;
@@ -47,6 +49,7 @@ mod user_thread;
 
 pub use activity::{Activity, Context, Interrupt, Kind, Name, Scope, SwitchCause, TaskState, UserThreadKind};
 pub use adapter::Adapter;
+pub use ahead::{Batch, Batches, Decoded};
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
 pub use coverage::{Coverage, Interrupts};

@@ -1,0 +1,83 @@
+//! Which thread decodes the events changes nothing.
+
+use super::{Ran, run_as};
+use crate::analysis::Analysis;
+use crate::critical_path::{CriticalPath, CriticalPaths, Target};
+use crate::sched::{SchedLatencies, Slices};
+use crate::tasks::{Tasks, Thresholds};
+use crate::threads::Threads;
+use std::fmt::Debug;
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use tracewing_trace::{Filter, Recording, TimePoint};
+use tracewing_units::{Duration, Tid};
+
+/// Recordings with switches, tasks, losses, and buffers that were overwritten.
+fn recordings() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/golden/recordings");
+    let mut all: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    all.sort();
+    all
+}
+
+/// All of the time, and parts of it.
+fn filters() -> [Filter; 3] {
+    let at = |ms: u64| Some(TimePoint::FromBegin(Duration::from_ns(ms * 1_000_000)));
+    [
+        Filter::default(),
+        Filter { from: at(20), to: at(60), ..Filter::default() },
+        Filter { to: at(5), ..Filter::default() },
+    ]
+}
+
+/// Asserts that an analysis gives the same with the events of this thread as with those of another one.
+fn same<A: Analysis, R: PartialEq + Debug>(
+    path: &Path,
+    filter: &Filter,
+    new: impl Fn() -> A,
+    finish: impl Fn(A, &Ran) -> R,
+) {
+    let recording = Recording::open(&[path]).unwrap();
+    let [own, other] = [false, true].map(|ahead| {
+        let mut analysis = new();
+        let mut go_on = |_| ControlFlow::Continue(());
+        let ran = run_as(&recording, filter, &mut analysis, ahead, &mut go_on).unwrap();
+        let result = finish(analysis, &ran);
+        assert!(ran.events > 0, "{}", path.display());
+        // More names may be known, since those of a batch come at once.
+        (result, format!("{:?}", Ran { names: Default::default(), ..ran }))
+    });
+    assert_eq!(own, other, "{}", path.display());
+}
+
+#[test]
+fn another_thread_may_decode() {
+    for path in recordings() {
+        for filter in &filters() {
+            same(&path, filter, Threads::new, Threads::finish);
+            same(&path, filter, || Slices::new(SchedLatencies::default()), |slices, _| format!("{slices:?}"));
+            same(&path, filter, || Tasks::new(Thresholds::default(), false), |tasks, _| tasks.finish());
+        }
+    }
+}
+
+/// The path of the thread that ran longest.
+fn path_of(path: &Path, ahead: bool) -> Result<CriticalPath, String> {
+    let recording = Recording::open(&[path]).unwrap();
+    let mut go_on = |_| ControlFlow::Continue(());
+    let mut threads = Threads::new();
+    let ran = run_as(&recording, &Filter::default(), &mut threads, false, &mut go_on).unwrap();
+    let tids: Vec<Tid> = threads.finish(&ran).threads.iter().take(1).map(|thread| thread.tid).collect();
+    let target = Target::new(&Filter { tids, ..Filter::default() }).map_err(|error| error.to_string())?;
+    let mut paths = CriticalPaths::new(target, Cursor::new(Vec::new()));
+    let ran = run_as(&recording, &Filter::default(), &mut paths, ahead, &mut go_on).unwrap();
+    paths.path(None, None, &ran.names, &mut || true).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_critical_path_is_the_same_if_another_thread_decodes() {
+    let all: Vec<_> = recordings().iter().map(|path| [path_of(path, false), path_of(path, true)]).collect();
+    assert!(all.iter().all(|[own, other]| own == other));
+    assert!(all.iter().any(|[own, _]| own.as_ref().is_ok_and(|path| path.steps.len() > 10)));
+}

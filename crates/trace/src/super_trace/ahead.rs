@@ -1,0 +1,247 @@
+//! Decodes a recording on a thread of its own, ahead of the thread that follows the state.
+//!
+//! Batches of activities go through a channel of bounded size; their memory goes back and is used again. What
+//! they lack are the events themselves, and the order of everything is that of one thread.
+
+use super::activity::{Activity, Kind};
+use super::adapter::Adapter;
+use crate::Error;
+use crate::append;
+use crate::merge::event::Message;
+use crate::merge::messages::Merge;
+use crate::open::recording::Recording;
+use crate::stream::cursor::Lost;
+use crate::threads::start;
+use crate::time::range::TimeRange;
+use packed::{Packed, Small};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::thread::{self, Builder};
+use tracewing_units::Timestamp;
+
+mod packed;
+
+/// Messages of a batch, at most, and bytes of their texts.
+const MESSAGES: usize = 1 << 11;
+const TEXTS: usize = 1 << 20;
+
+/// How many batches may wait.
+const WAITING: usize = 4;
+
+/// A message of the merged streams, without the event's own bytes.
+#[derive(Debug)]
+pub enum Decoded<'a> {
+    /// An event.
+    Event {
+        /// What the super-trace needs of it ([`Adapter::activity`]).
+        activity: Option<Activity<'a>>,
+        /// When it was, whether or not it has an activity.
+        time: Option<Timestamp>,
+        /// Its stream's place in [`Recording::streams`].
+        stream: usize,
+    },
+    /// A loss in the stream of this place.
+    Lost(Lost, usize),
+}
+
+/// Messages that follow each other.
+#[derive(Debug, Default)]
+pub struct Batch {
+    messages: Vec<Packed>,
+    /// The texts of the activities, one after the other.
+    texts: Vec<u8>,
+    /// The activities that are stored whole, without their texts, and the lengths of these.
+    whole: Vec<Activity<'static>>,
+    lengths: Vec<u32>,
+    lost: Vec<Lost>,
+    /// The names that they use, if no batch before does.
+    names: Vec<String>,
+    /// Bytes of the packets that were begun.
+    bytes: u64,
+    /// How the recording ends, if it does after them.
+    end: Option<Result<(), Error>>,
+}
+
+/// The batches of a recording.
+#[derive(Debug)]
+pub struct Batches {
+    batches: Receiver<Batch>,
+    empty: Sender<Batch>,
+}
+
+impl Batches {
+    /// Has `then` take the batches of a recording, which another thread decodes until they are dropped;
+    /// `None` if the system refuses that thread.
+    pub fn with<T>(recording: &Recording, then: impl FnOnce(Option<Batches>) -> T) -> T {
+        Self::by(Builder::new, recording, then)
+    }
+
+    fn by<T>(new: fn() -> Builder, recording: &Recording, then: impl FnOnce(Option<Batches>) -> T) -> T {
+        let (send, batches) = mpsc::sync_channel(WAITING);
+        let (empty, back) = mpsc::channel();
+        thread::scope(|scope| {
+            let started = start(scope, new, [move || decode(recording, &send, &back)]);
+            then((started > 0).then_some(Batches { batches, empty }))
+        })
+    }
+
+    /// The next batch; the last one has an end.
+    pub fn take(&mut self) -> Option<Batch> {
+        self.batches.recv().ok()
+    }
+
+    /// Takes back the memory of one that is not needed any more.
+    pub fn give_back(&mut self, batch: Batch) {
+        // Where the recording has ended, nothing more is decoded.
+        let _ = self.empty.send(batch);
+    }
+}
+
+fn decode(recording: &Recording, send: &SyncSender<Batch>, back: &Receiver<Batch>) {
+    let mut merge = Merge::new(recording, TimeRange::ALL);
+    let (mut adapter, mut names) = (Adapter::default(), 0);
+    loop {
+        let mut batch = back.try_recv().unwrap_or_default();
+        batch.fill(&mut merge, &mut adapter);
+        batch.names = adapter.names()[names..].to_vec();
+        names = adapter.names().len();
+        let is_last = batch.end.is_some();
+        // If the receiver is gone, nothing more is needed.
+        if send.send(batch).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+impl Batch {
+    fn fill(&mut self, merge: &mut Merge<'_>, adapter: &mut Adapter) {
+        self.messages.clear();
+        self.texts.clear();
+        self.whole.clear();
+        self.lengths.clear();
+        self.lost.clear();
+        while self.messages.len() < MESSAGES && self.texts.len() < TEXTS {
+            let message = match merge.advance() {
+                Ok(Some(message)) => message,
+                Ok(None) => {
+                    self.end = Some(Ok(()));
+                    break;
+                }
+                Err(error) => {
+                    self.end = Some(Err(error));
+                    break;
+                }
+            };
+            match message {
+                Message::Event(event) => {
+                    let stream = event.stream_index() as u32;
+                    match adapter.activity(&event) {
+                        Some(activity) => self.pack(&activity, stream),
+                        None => {
+                            self.messages.push(Packed::other(event.stamp().map(|stamp| stamp.time), stream))
+                        }
+                    }
+                }
+                Message::Lost(lost, _, _) => {
+                    self.lost.push(*lost);
+                    self.messages.push(Packed::lost(merge.stream().unwrap_or(0) as u32));
+                }
+            }
+        }
+        self.bytes = merge.bytes();
+    }
+
+    /// Names that are used from this batch on, in the order of their numbers.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Bytes of the packets that were begun up to its end.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How the recording ends, if it does after this batch.
+    pub fn end(&mut self) -> Option<Result<(), Error>> {
+        self.end.take()
+    }
+
+    /// Shows the messages in order to `each`, until that ends it.
+    #[inline]
+    pub fn try_for_each<B>(&self, mut each: impl FnMut(Decoded<'_>) -> ControlFlow<B>) -> ControlFlow<B> {
+        let (mut whole, mut lost) = (self.whole.iter(), self.lost.iter());
+        let (mut texts, mut lengths) = (self.texts.as_slice(), self.lengths.iter());
+        for message in &self.messages {
+            let (stream, time) = (message.stream as usize, message.time);
+            let kind = match message.kind {
+                Small::Other { has_time } => {
+                    let time = has_time.then_some(time);
+                    each(Decoded::Event { activity: None, time, stream })?;
+                    continue;
+                }
+                Small::Lost => {
+                    if let Some(lost) = lost.next() {
+                        each(Decoded::Lost(*lost, stream))?;
+                    }
+                    continue;
+                }
+                Small::Whole => {
+                    let Some(&Activity { cpu, tid, process, context, kind, .. }) = whole.next() else {
+                        continue;
+                    };
+                    let kind = kind.map_texts(|_| {
+                        let length = lengths.next().map_or(0, |length| *length as usize);
+                        first(&mut texts, length)
+                    });
+                    let activity = Activity { time, cpu, tid, process, context, kind };
+                    each(Decoded::Event { activity: Some(activity), time: Some(time), stream })?;
+                    continue;
+                }
+                kind => kind.unpack(|length| first(&mut texts, length.into())),
+            };
+            let activity = Some(message.head(kind));
+            each(Decoded::Event { activity, time: Some(time), stream })?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn pack(&mut self, activity: &Activity<'_>, stream: u32) {
+        if let Some(packed) = Packed::of(activity, stream) {
+            match activity.kind {
+                Kind::Switch { prev_name, next_name, .. } => {
+                    append::text(&mut self.texts, prev_name);
+                    append::text(&mut self.texts, next_name);
+                }
+                Kind::Waking { name, .. } | Kind::Wakeup { name, .. } => append::text(&mut self.texts, name),
+                _ => {}
+            }
+            self.messages.push(packed);
+        } else {
+            self.pack_whole(activity, stream);
+        }
+    }
+
+    #[inline(never)]
+    fn pack_whole(&mut self, activity: &Activity<'_>, stream: u32) {
+        let &Activity { time, cpu, tid, process, context, kind } = activity;
+        let kind = kind.map_texts(|text| {
+            append::text(&mut self.texts, text);
+            self.lengths.push(text.len() as u32);
+            &[]
+        });
+        self.whole.push(Activity { time, cpu, tid, process, context, kind });
+        self.messages.push(Packed::whole(time, stream));
+    }
+}
+
+/// Takes the first bytes of a text.
+#[inline]
+fn first<'t>(texts: &mut &'t [u8], length: usize) -> &'t [u8] {
+    let (text, rest) = texts.split_at_checked(length).unwrap_or_default();
+    *texts = rest;
+    text
+}
+
+#[cfg(test)]
+mod tests;
