@@ -12,7 +12,7 @@ const PAGE: &str = "performance-read.md";
 const RATIOS: [(&str, Task, Task, Option<f64>); 5] = [
     ("every field, babeltrace2/tracewing", Task::TheirFields, Task::Fields, Some(20.0)),
     ("every field, babeltrace2/tracewing merged", Task::TheirFields, Task::Merged, Some(20.0)),
-    ("text, babeltrace2/tracewing", Task::TheirText, Task::Text, Some(10.0)),
+    ("text, babeltrace2/tracewing", Task::TheirText, Task::Text, Some(15.0)),
     ("events of a name, babeltrace2/tracewing", Task::TheirCount, Task::Count, None),
     ("every field/plain bytes", Task::Fields, Task::Bytes, None),
 ];
