@@ -171,6 +171,10 @@ impl Pilot {
         self.process.kill().unwrap();
     }
 
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub fn threads(&self) -> usize {
         fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap().count()
     }

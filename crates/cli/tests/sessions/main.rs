@@ -8,6 +8,7 @@ mod changes;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod lttng;
+mod permissions;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod service;
