@@ -1,5 +1,5 @@
-//! A session in the background under load: archives, snapshots and a trigger, programs that are killed. The
-//! test `sessions` of the command does it for a moment; here it gets more time.
+//! A session in the background under load: archives, snapshots and a trigger; programs, a recorder and the
+//! service are killed. The test `sessions` of the command does it for a moment; here it gets more time.
 
 use crate::steps::run as run_command;
 use anyhow::Result;

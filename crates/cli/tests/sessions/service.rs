@@ -11,17 +11,19 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tracewing_testing::{Cause, signal, skip, wait_until};
 
-struct Service(Child);
+/// A running `tracewing service`.
+pub struct Service(Child);
 
 impl Service {
-    fn start(sessions: &Background, notified: &Path) -> Self {
+    /// One that keeps the sessions of the folder `kept`.
+    pub fn start(sessions: &Background, notified: &Path) -> Self {
         let mut command = sessions.command(&[], harness::TRACEWING);
         command.args(["service", "--sessions", "kept"]).env("NOTIFY_SOCKET", notified);
         tracewing_testing::with_default_signals(&mut command);
         Self(command.stderr(Stdio::null()).spawn().unwrap())
     }
 
-    fn end(&mut self, by: libc::c_int) {
+    pub fn end(&mut self, by: libc::c_int) {
         signal(self.0.id(), by);
         self.0.wait().unwrap();
     }
