@@ -2,7 +2,7 @@
 //! `clear`.
 
 use crate::format::{TextFormat, TextFormatOption};
-use crate::output::shown;
+use crate::output::{print_error, shown};
 use crate::owner::Which;
 use crate::screen;
 use std::io::Write;
@@ -28,8 +28,16 @@ impl Asking {
         ask: fn(&Running) -> Result<PathBuf, AskError>,
     ) -> anyhow::Result<ExitCode> {
         let mut out = screen::stdout(self.format.format.into());
+        let mut status = ExitCode::SUCCESS;
         for recorder in self.which.find_all(kind)? {
-            let folder = ask(&recorder)?;
+            let folder = match ask(&recorder) {
+                Ok(folder) => folder,
+                Err(error) => {
+                    print_error(&error.into());
+                    status = ExitCode::FAILURE;
+                    continue;
+                }
+            };
             match self.format.format {
                 TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
                 TextFormat::Json => {
@@ -42,6 +50,6 @@ impl Asking {
                 }
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(status)
     }
 }

@@ -124,7 +124,7 @@ enum Command {
     Snapshot(snapshot::Args),
     /// Make a running recording complete its present archive and begin the next one
     Rotate(rotate::Args),
-    /// Remove what a running recording has recorded; the recording continues
+    /// Remove what a running recording has recorded since its last rotation; the recording continues
     Clear(clear::Args),
     /// Describe, start, stop and list recordings in the background
     Session(session::Args),

@@ -64,9 +64,9 @@ enum SessionCommand {
         /// The session's name
         #[arg(value_parser = parse_word)]
         name: String,
-        /// What its channel records: options of `tracewing record`, without a command. -o is the folder of
-        /// all the session's traces [default: NAME in the current folder], and --total-size is for all its
-        /// channels together
+        /// What its channel records: options of `tracewing record`, without a command. -o is the folder for
+        /// the traces of all channels [default: NAME in the current folder]; --total-size limits one start:
+        /// all its channels and triggers together
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RECORD OPTION")]
         options: Vec<OsString>,
     },
@@ -169,7 +169,7 @@ pub struct TriggerArgs {
 
 #[derive(Debug, Subcommand)]
 enum TriggerCommand {
-    /// Add a trigger to a session, which may be started
+    /// Add a trigger to a session, also while it is started
     Add {
         /// The session
         #[arg(value_parser = parse_word)]
@@ -181,7 +181,7 @@ enum TriggerCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
         options: Vec<OsString>,
     },
-    /// Remove a trigger from a session, which may be started
+    /// Remove a trigger from a session, also while it is started
     Remove {
         /// The session
         #[arg(value_parser = parse_word)]
@@ -300,7 +300,7 @@ fn change(
     let before = store.get(session)?;
     let mut definition = before.clone();
     change(&mut definition)?;
-    let running = recorders::of(session);
+    let running = recorders::all_of(&before)?;
     if !running.is_empty() {
         return recorders::adjust(&locked, &running, &before, &definition);
     }

@@ -38,8 +38,8 @@ pub struct UserTrace {
     names: Option<Arc<Names>>,
     /// Bytes of packets that were given to the streams since the archive began.
     given: u64,
-    /// The stream of the recorder's own events in the current archive.
-    own: Option<StreamSummary>,
+    /// The streams of the state with which the current archive begins.
+    own: Vec<StreamSummary>,
     /// The stream of what the recorder reports during the recording.
     reports: Option<Output>,
 }
@@ -82,7 +82,7 @@ impl UserTrace {
             firsts: Arc::default(),
             names: None,
             given: 0,
-            own: None,
+            own: Vec::new(),
             reports: None,
         })
     }
@@ -95,7 +95,7 @@ impl UserTrace {
             archive.close(output.close());
         }
         self.streams.idle_mut().for_each(|output| archive.close(output.close()));
-        archive.add_stream(self.own.take());
+        self.own.drain(..).for_each(|stream| archive.add_stream(Some(stream)));
         self.reports.iter_mut().for_each(|output| archive.close(output.close()));
         (self.folder, self.recording) = (next.folder, next.recording);
         (self.made, self.given) = (0, 0);
@@ -120,7 +120,7 @@ impl UserTrace {
         }
         let mut stream = self.stream(name, Cpu(0))?;
         stream.write(&bytes, PacketTimes::empty(at, 0, 0))?;
-        self.own = Some(StreamSummary {
+        self.own.push(StreamSummary {
             state_events: events,
             packets: stream.packets(),
             bytes: stream.bytes(),
@@ -257,7 +257,7 @@ impl UserTrace {
             })
             .collect();
         all.extend(lost.iter().map(|(name, lost)| without_file(name, lost)));
-        all.extend(self.own.clone());
+        all.extend_from_slice(&self.own);
         all.sort_by(|one, other| (one.cpu, &one.name).cmp(&(other.cpu, &other.name)));
         all
     }

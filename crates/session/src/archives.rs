@@ -79,7 +79,9 @@ impl std::fmt::Display for Reason {
 pub(crate) enum NotRotated {
     #[error("this is a flight recorder, whose snapshots are its archives: use `tracewing snapshot`")]
     FlightRecorder,
-    #[error("this is a flight recorder, which keeps only the newest events; remove its snapshots as files")]
+    #[error(
+        "a flight recorder cannot be cleared: it has nothing on disk except its snapshots, which are folders to delete"
+    )]
     NotCleared,
     #[error("too many were asked for in too short a time")]
     TooMany,
@@ -186,9 +188,8 @@ pub(crate) struct Archives {
     pub options: Rotate,
     pub current: Current,
     pub closing: Option<Closing>,
-    /// Connections that wait for the next rotation, and those that wait until the archive is removed.
-    pub asked: Vec<Client>,
-    pub asked_to_clear: Vec<Client>,
+    /// Connections that wait for the next rotation, or until the archive is removed, in their order.
+    pub asked: Vec<(Asked, Client)>,
     budget: Budget,
     shared: Option<Shared>,
     /// The command for each archive, if there is one.
@@ -228,7 +229,6 @@ impl Archives {
             },
             closing: None,
             asked: Vec::new(),
-            asked_to_clear: Vec::new(),
             budget: Budget::new(ASKED.0, ASKED.1, now),
             shared,
             on_archive,
@@ -250,23 +250,17 @@ impl Archives {
     /// # Errors
     /// There are too many such requests.
     pub(crate) fn ask(&mut self, what: Asked, client: Client) -> Result<(), (Client, NotRotated)> {
-        let asked = match what {
-            Asked::Rotate => &mut self.asked,
-            Asked::Clear => &mut self.asked_to_clear,
-        };
-        if asked.len() >= MOST_ASKERS || !self.budget.take(Instant::now()) {
+        if self.asked.len() >= MOST_ASKERS || !self.budget.take(Instant::now()) {
             return Err((client, NotRotated::TooMany));
         }
-        asked.push(client);
+        self.asked.push((what, client));
         Ok(())
     }
 
     /// Takes those that wait for a rotation with this reason.
     pub(crate) fn take_askers(&mut self, reason: Reason) -> Vec<Client> {
-        std::mem::take(match reason {
-            Reason::Asked(Asked::Clear, _) => &mut self.asked_to_clear,
-            _ => &mut self.asked,
-        })
+        let what = if let Reason::Asked(what, _) = reason { what } else { Asked::Rotate };
+        self.asked.extract_if(.., |(asked, _)| *asked == what).map(|(_, client)| client).collect()
     }
 
     /// Why there is to be a rotation now, of an archive with so many bytes.
@@ -276,10 +270,8 @@ impl Archives {
         }
         let Rotate { size, every, .. } = &self.options;
         let may = self.not_before.is_none_or(|time| now >= time);
-        let asked = |what, asked: &[Client]| Some(Reason::Asked(what, asked.first()?.pid()));
-        let asked = asked(Asked::Rotate, &self.asked).or_else(|| asked(Asked::Clear, &self.asked_to_clear));
-        match asked {
-            Some(reason) => Some(reason),
+        match self.asked.first() {
+            Some((what, client)) => Some(Reason::Asked(*what, client.pid())),
             None if may
                 && size.is_some_and(|size| bytes.saturating_sub(self.current.state_bytes) >= size) =>
             {
@@ -374,10 +366,10 @@ impl Archives {
     /// at this place is to be removed.
     fn is_too_much(&mut self, all: u64, oldest: usize, is_over: bool) -> bool {
         let Some(oldest) = self.kept.get(oldest) else { return false };
-        let shared = self.shared.as_mut();
+        let (shared, is_last) = (self.shared.as_mut(), self.kept.len() == 1);
         self.options.total.is_some_and(|most| all > most)
             || shared.is_some_and(|shared| match is_over {
-                true => shared.is_due_at_end(all),
+                true => shared.is_due_at_end(all, &oldest.name) && !is_last,
                 false => shared.is_due(all, &oldest.name, Instant::now()),
             })
     }

@@ -135,6 +135,12 @@ impl Connections {
         self.members.values().filter_map(|number| Some((*number, self.clients.get(number)?.member()?)))
     }
 
+    /// Process ids of those whose process still is what has joined.
+    pub(crate) fn living(&self) -> impl Iterator<Item = Pid> {
+        let programs = self.members().map(|(_, member)| &member.program);
+        programs.filter(|program| program.is_alive()).map(|program| program.pid)
+    }
+
     /// Addresses in the copies of tracewing of one process that have joined.
     pub(crate) fn copies_of(&self, pid: Pid) -> Vec<u64> {
         self.members.range((pid, 0)..=(pid, u64::MAX)).map(|((_, copy), _)| *copy).collect()

@@ -27,11 +27,15 @@ use crate::options::ContextField;
 
 /// The stream of the events with context.
 pub(crate) const STREAM: &str = "context";
+/// The stream of those with which an archive begins.
+pub(crate) const STATE_STREAM: &str = "context_state";
 
 /// Minimum time between two looks; at least 100 times as long as a look takes.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Above this number, threads that have ended are forgotten.
 const MOST: usize = 1 << 16;
+/// Events that wait for the disk. What comes beyond is unknown to readers.
+const MOST_PENDING: usize = 1 << 16;
 /// Versions of a thread's context that are kept for snapshots.
 const MOST_VERSIONS: usize = 16;
 /// The kernel's unit of thread start times in seconds, and the rounding error.
@@ -158,7 +162,7 @@ impl Contexts {
             }
             _ => Stat::of_thread(pid, tid).and_then(|stat| self.time(stat.began()?)).unwrap_or(now),
         };
-        self.add(tid, Version { since, values }, true);
+        self.add(tid, Version { since, values }, now);
     }
 
     /// Threads have announced themselves. Of those that were not seen, the rest is their process's.
@@ -183,16 +187,24 @@ impl Contexts {
             let thread = if self.has(ContextField::Thread) { name.clone() } else { Vec::new() };
             let values = Values { thread, ..known.unwrap_or_else(unknown) };
             if own != Some(&values) {
-                self.add(tid, Version { since: at, values }, false);
+                self.add(tid, Version { since: at, values }, at);
             }
         }
     }
 
-    fn add(&mut self, tid: Tid, version: Version, is_there: bool) {
+    /// Adds a version of a thread that lived at the time `seen`; the next look shows whether it still does.
+    fn add(&mut self, tid: Tid, version: Version, seen: Cycles) {
+        if self.threads.len() >= MOST && !self.threads.contains_key(&tid) {
+            self.threads.retain(|_, thread| thread.is_there);
+        }
+        // Programs decide how many threads they announce.
+        if self.threads.len() >= 2 * MOST || self.pending.len() >= MOST_PENDING {
+            return;
+        }
         self.pending.push((tid, self.payload(tid, &version)));
-        let seen = if is_there { self.clock.now() } else { version.since };
-        let thread = self.threads.entry(tid).or_insert(Thread { is_there, seen, versions: Vec::new() });
-        (thread.is_there, thread.seen) = (is_there, thread.seen.max(seen));
+        let new = Thread { is_there: true, seen, versions: Vec::new() };
+        let thread = self.threads.entry(tid).or_insert(new);
+        (thread.is_there, thread.seen) = (true, thread.seen.max(seen));
         if thread.versions.len() == MOST_VERSIONS {
             thread.versions.remove(0);
         }
@@ -212,16 +224,29 @@ impl Contexts {
         (self.id, &self.pending)
     }
 
+    /// How many bytes those have, about.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending.iter().map(|(_, payload)| payload.len() + 2 * size_of::<u64>()).sum()
+    }
+
     /// They are written.
     pub(crate) fn written(&mut self) {
         self.pending.clear();
     }
 
-    /// A new archive begins: it gets the context of all threads that lived at the last look.
-    pub(crate) fn restart(&mut self) {
+    /// The id of the class of these events, and the context of all threads that lived at the last look, with
+    /// which an archive begins.
+    pub(crate) fn state(&self) -> (u16, impl Iterator<Item = (Tid, Vec<u8>)>) {
         let living = self.threads.iter().filter(|(_, thread)| thread.is_there);
         let last = living.filter_map(|(tid, thread)| Some((*tid, thread.versions.last()?)));
-        self.pending = last.map(|(tid, version)| (tid, self.payload(tid, version))).collect();
+        (self.id, last.map(|(tid, version)| (tid, self.payload(tid, version))))
+    }
+
+    /// What was read of a process was not read of the program that was meant.
+    pub(crate) fn forget(&mut self, pid: Pid) {
+        let is_other = |thread: &Thread| thread.versions.last().is_none_or(|last| last.values.pid != pid);
+        self.threads.retain(|_, thread| is_other(thread));
+        self.pending.retain(|(_, payload)| payload.get(4..8) != Some(&pid.0.to_le_bytes()[..]));
     }
 
     /// Writes all that is known into a snapshot.

@@ -145,6 +145,7 @@ impl Host for Join {
             return buffers.ok(); // its child asks, where there is none for it
         }
         if buffers.is_ok()
+            && hello.joining == Joining::Program
             && let Some(contexts) = self.regions.contexts()
         {
             contexts.see(peer.pid); // while it waits for the answer
@@ -176,6 +177,8 @@ impl Host for Join {
     }
 
     fn missed(&mut self, peer: Peer, program: &Program, from: Timestamp, to: Option<Timestamp>) {
+        // What was read of it while it joined may be another process's.
+        self.regions.contexts().into_iter().for_each(|contexts| contexts.forget(program.pid));
         let (pid, name) = program.identity();
         let name = if name.is_empty() { name } else { format!(" ({name})") };
         let begin = self.description.clock.begin.realtime;

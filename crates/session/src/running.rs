@@ -88,7 +88,11 @@ impl Recordings {
             let session = one.name.split_once('/').map(|(session, _)| session);
             name.is_some() && session == name && !one.is_trigger && kind.has(one)
         };
-        let of_session: Vec<Running> = self.running.iter().filter(is_of_session).cloned().collect();
+        let mut of_session: Vec<Running> = self.running.iter().filter(is_of_session).cloned().collect();
+        // These have no archives; if it is only they that could be meant, they say so.
+        if kind == Kind::Any && of_session.iter().any(|one| !one.is_flight_recorder) {
+            of_session.retain(|one| !one.is_flight_recorder);
+        }
         if of_session.is_empty() { self.choose(name, kind).map(|one| vec![one]) } else { Ok(of_session) }
     }
 

@@ -19,6 +19,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const PART: u32 = 20;
 /// Time that another recorder has to remove its oldest archive.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The same at the end of the recording, for all together.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// What a recorder knows of the others.
 pub(crate) struct Shared {
@@ -37,6 +39,8 @@ pub(crate) struct Shared {
     awaited: Option<(OsString, String, Instant)>,
     /// Those that were waited for in vain.
     left: BTreeMap<OsString, String>,
+    /// Until when others are waited for at the end of the recording.
+    end: Option<Instant>,
 }
 
 impl Shared {
@@ -53,12 +57,14 @@ impl Shared {
             oldest: BTreeMap::new(),
             awaited: None,
             left: BTreeMap::new(),
+            end: None,
         }
     }
 
     /// Whether this recorder, with so many bytes of its own, is to remove its oldest archive.
     pub(crate) fn is_due(&mut self, own: u64, oldest: &str, now: Instant) -> bool {
-        if self.next_look.is_none_or(|time| now >= time) {
+        let is_fresh = self.next_look.is_none_or(|time| now >= time);
+        if is_fresh {
             self.look();
             self.next_look = Some(now + LOOK.max(now.elapsed() * PART));
         }
@@ -66,29 +72,43 @@ impl Shared {
             self.awaited = None;
             return false;
         }
+        let Some((name, theirs)) = self.earlier(oldest) else { return true };
+        match &self.awaited {
+            Some((of, which, since)) if *of == name && *which == theirs => {
+                // What an older look has shown may be gone.
+                if is_fresh && now.saturating_duration_since(*since) >= PATIENCE {
+                    self.left.insert(name, theirs);
+                }
+            }
+            _ => self.awaited = Some((name, theirs, now)),
+        }
+        false
+    }
+
+    /// The recorder with the oldest archive of all, and that archive, if it is older than this recorder's.
+    fn earlier(&self, oldest: &str) -> Option<(OsString, String)> {
         let own = (key(oldest), &self.own);
         let earlier = self
             .oldest
             .iter()
             .filter(|(name, theirs)| self.left.get(*name) != Some(theirs) && (key(theirs), *name) < own);
-        let Some((name, theirs)) = earlier.min_by_key(|(name, theirs)| (key(theirs), *name)) else {
-            return true;
-        };
-        match &self.awaited {
-            Some((of, which, since)) if of == name && which == theirs => {
-                if now.saturating_duration_since(*since) >= PATIENCE {
-                    self.left.insert(name.clone(), theirs.clone());
-                }
-            }
-            _ => self.awaited = Some((name.clone(), theirs.clone(), now)),
-        }
-        false
+        let (name, theirs) = earlier.min_by_key(|(name, theirs)| (key(theirs), *name))?;
+        Some((name.clone(), theirs.clone()))
     }
 
-    /// As [`Shared::is_due`] at the end of the recording, when none can wait for another one.
-    pub(crate) fn is_due_at_end(&mut self, own: u64) -> bool {
-        self.look();
-        self.is_too_much(own)
+    /// As [`Shared::is_due`] at the end of the recording: waits for the others, which may be ending, too.
+    pub(crate) fn is_due_at_end(&mut self, own: u64, oldest: &str) -> bool {
+        let until = *self.end.get_or_insert_with(|| Instant::now() + ENDING);
+        loop {
+            self.look();
+            if !self.is_too_much(own) {
+                return false;
+            }
+            if self.earlier(oldest).is_none() || Instant::now() >= until {
+                return true;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     fn is_too_much(&self, own: u64) -> bool {
@@ -103,9 +123,13 @@ impl Shared {
         for name in session.entries().unwrap_or_default().into_iter().filter(|name| *name != self.own) {
             let Ok(folder) = session.below(&name) else { continue };
             self.bytes = self.bytes.saturating_add(folder.size());
-            let archives = folder.below(FOLDER).and_then(|archives| archives.entries());
-            let names = archives.into_iter().flatten().filter_map(|name| name.into_string().ok());
-            let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+            let Ok(archives) = folder.below(FOLDER) else { continue };
+            let names = archives.entries().unwrap_or_default().into_iter();
+            let names = names.filter_map(|name| name.into_string().ok());
+            let (gone, mut names): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with('.'));
+            // These are being removed.
+            let gone = gone.iter().filter_map(|name| Some(archives.below(name).ok()?.size()));
+            self.bytes = self.bytes.saturating_sub(gone.sum());
             names.sort_by_key(|name| key(name));
             // The last one is being written.
             names.pop();

@@ -10,7 +10,6 @@
 //! trigger may have its place; then a program that is preempted between the two writes for longer than the
 //! trigger takes can be seen here first.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -110,17 +109,30 @@ fn work(trigger: &Trigger, fired: &Receiver<()>, say: &Sender<String>) {
             continue;
         }
         last = Some(Instant::now());
-        let mut folder = None;
-        for action in &trigger.actions {
-            let line = match act(action, trigger, &mut targets, &mut folder) {
-                Ok(done) => format!("fired: {done}"),
-                Err(why) => format!("fired, but not done: {why}"),
-            };
-            if say.send(line).is_err() {
-                return;
-            }
+        let mut lines = fire(trigger, &mut targets);
+        // Channels come and go while the session is started.
+        let known = std::mem::replace(&mut targets, self::targets(trigger));
+        let is_new = |one: &&Running| !known.iter().any(|known| known.pid == one.pid);
+        let mut new: Vec<Running> = targets.iter().filter(is_new).cloned().collect();
+        if !new.is_empty() && !known.is_empty() {
+            let asks = |action: &Action| !matches!(action, Action::Notify | Action::Run(_));
+            let actions = trigger.actions.iter().filter(|action| asks(action)).cloned().collect();
+            lines.extend(fire(&Trigger { actions, ..trigger.clone() }, &mut new));
+        }
+        if lines.into_iter().any(|line| say.send(line).is_err()) {
+            return;
         }
     }
+}
+
+/// Does everything, and says what was done.
+fn fire(trigger: &Trigger, targets: &mut Vec<Running>) -> Vec<String> {
+    let mut folder = None;
+    let done = trigger.actions.iter().map(|action| match act(action, trigger, targets, &mut folder) {
+        Ok(done) => format!("fired: {done}"),
+        Err(why) => format!("fired, but not done: {why}"),
+    });
+    done.collect()
 }
 
 /// The recordings that the trigger is for, as far as they run.
@@ -154,31 +166,30 @@ fn act(
         Action::Rotate => !one.is_flight_recorder,
         _ => true,
     };
-    let (mut done, mut answered) = (Vec::new(), BTreeSet::new());
+    let (mut done, mut failed) = (Vec::new(), None);
     for is_again in [false, true] {
-        if is_again {
-            // Channels come and go while the session is started.
-            *targets = self::targets(trigger);
-        }
         for one in targets.iter().filter(|one| suits(one)) {
-            if answered.contains(&one.pid) {
-                continue;
-            }
             match asked(one) {
                 Ok(path) => {
                     done.push(path.as_ref().map_or(one.name.clone(), |path| path.display().to_string()));
                     *folder = path.or(folder.take());
-                    answered.insert(one.pid);
                 }
                 // Another recorder may have its place since.
                 Err(AskError::NoAnswer(_)) if !is_again => {}
-                Err(error) => return Err(error.to_string()),
+                Err(error) => failed = Some(error.to_string()),
             }
         }
+        if !done.is_empty() || failed.is_some() {
+            break;
+        }
+        *targets = self::targets(trigger);
     }
-    match done.is_empty() {
-        true => Err(format!("no channel of the session can {action}")),
-        false => Ok(format!("{action} {}", done.join(", "))),
+    let line = format!("{action} {}", done.join(", "));
+    match failed {
+        None if done.is_empty() => Err(format!("no channel of the session can {action}")),
+        None => Ok(line),
+        Some(why) if done.is_empty() => Err(why),
+        Some(why) => Err(format!("{why}; {line}")),
     }
 }
 

@@ -145,7 +145,8 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
 /// When the trace is divided into archives, and how many are kept.
 fn rotate(args: &RotateArgs) -> Result<Rotate> {
     let RotateArgs { rotate_size, rotate_every, on_archive, total_size, session_size } = args;
-    if let (Some(size), Some(total)) = (rotate_size, total_size)
+    let total = [total_size, session_size].into_iter().flatten().min();
+    if let (Some(size), Some(total)) = (rotate_size, total)
         && *size > total / 2
     {
         bail!(
@@ -153,8 +154,7 @@ fn rotate(args: &RotateArgs) -> Result<Rotate> {
         );
     }
     Ok(Rotate {
-        size: rotate_size
-            .or_else(|| [total_size, session_size].into_iter().flatten().min().map(|total| total / PARTS)),
+        size: rotate_size.or(total.map(|total| total / PARTS)),
         every: *rotate_every,
         total: *total_size,
         shared: *session_size,

@@ -174,6 +174,9 @@ fn is_of_channels(options: &Table) -> bool {
 
 /// Whether options are those of a trigger, or of a channel.
 pub fn check_trigger(options: &Table, is_trigger: bool) -> Result<()> {
+    if is_trigger && options.contains_key("context") {
+        bail!("--context is an option of channels");
+    }
     let does = OF_TRIGGERS.iter().any(|option| options.contains_key(*option));
     match (is_trigger, does) {
         (true, false) => bail!("a trigger does something: --do snapshot, for example, or --exec CMD"),

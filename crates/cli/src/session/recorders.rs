@@ -32,9 +32,29 @@ const SIZE_OF_TRIGGERS: &str = "16M";
 
 /// The recorders of a session that run.
 pub fn of(session: &str) -> Vec<Running> {
-    let mut running = Recordings::find().running;
+    running(Recordings::find(), session)
+}
+
+fn running(recordings: Recordings, session: &str) -> Vec<Running> {
+    let mut running = recordings.running;
     running.retain(|one| one.name.split_once('/').is_some_and(|(of, _)| of == session));
     running
+}
+
+/// The recorders of a session, if it is sure that these are all.
+///
+/// # Errors
+/// One of its recorders may be one of those that do not answer.
+pub fn all_of(definition: &Definition) -> Result<Vec<Running>> {
+    let recordings = Recordings::find();
+    let silent = recordings.silent.clone();
+    let running = running(recordings, &definition.name);
+    if let Some(pid) = silent.first()
+        && missing(definition, &running).next().is_some()
+    {
+        bail!("process {pid} does not answer, and may be a recorder of {}", definition.name);
+    }
+    Ok(running)
 }
 
 /// The name by which other commands find a channel's recorder.
@@ -42,13 +62,22 @@ pub fn called(session: &str, channel: &str) -> String {
     format!("{session}/{channel}")
 }
 
+/// The channels and triggers of a session that have no recorder among those that run.
+pub fn missing<'a>(
+    definition: &'a Definition,
+    running: &'a [Running],
+) -> impl Iterator<Item = (&'a String, &'a Table)> {
+    let has = |part: &str| running.iter().any(|one| one.name == called(&definition.name, part));
+    definition.channels.iter().chain(definition.waiting()).filter(move |(name, _)| !has(name))
+}
+
 /// Starts the recorders of channels that have none. If one does not begin, none of the new ones stays.
 pub fn start(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     let name = &definition.name;
     let running = of(name);
-    let is_missing = |part: &(&String, &Table)| !running.iter().any(|one| one.name == called(name, part.0));
-    let channels: Vec<_> = definition.channels.iter().filter(is_missing).collect();
-    let triggers: Vec<_> = definition.waiting().filter(is_missing).collect();
+    let missing = missing(definition, &running);
+    let (triggers, channels): (Vec<_>, Vec<_>) =
+        missing.partition(|(name, _)| definition.triggers.contains_key(*name));
     if channels.is_empty() && triggers.is_empty() {
         bail!("{name} is started already: `tracewing session status {name}` shows it");
     }
@@ -73,7 +102,8 @@ pub fn start(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
 /// new, below the folder of the others, and ends those of what is gone. Its other recorders notice nothing.
 ///
 /// # Errors
-/// A recorder does not begin, or has to begin anew; then nothing has changed.
+/// A new recorder does not start, or the change requires restarting a running one. Then the session is as
+/// before.
 pub fn adjust(
     locked: &Locked<'_>,
     running: &[Running],
@@ -83,8 +113,8 @@ pub fn adjust(
     let name = &after.name;
     if before.of_channels() != after.of_channels() {
         bail!(
-            "{name} is started, and its recorders take --when-full and --when-size at their start: \
-             `tracewing session stop {name}` first"
+            "{name} is started; triggers with --when-full or --when-size cannot be changed until it is stopped: \
+             `tracewing session stop {name}`"
         );
     }
     let is_new = |part: &(&String, &Table)| !before.has(part.0);
@@ -92,12 +122,18 @@ pub fn adjust(
     let mut started = Vec::new();
     if let Some(path) = running.iter().filter_map(|one| one.output.parent()).max() {
         let folder = Dir::parent(path).with_context(|| format!("cannot write to {}", path.display()))?;
-        if let Err(error) = start_all(after, &new, &folder, &mut started) {
+        if let Some((part, _)) = new.iter().find(|(part, _)| folder.has(part) || folder.has(log_name(part))) {
+            bail!("{} has what an earlier {part} has recorded: choose another name", path.display());
+        }
+        let done = start_all(after, &new, &folder, &mut started).and_then(|()| locked.replace(after));
+        if let Err(error) = done {
             end_all(started);
+            for (part, _) in &new {
+                let _ = folder.remove_all(part).and_then(|()| folder.remove(&log_name(part)));
+            }
             return Err(error);
         }
     }
-    locked.replace(after)?;
     let is_gone = |one: &&Running| one.name.split_once('/').is_some_and(|(_, part)| !after.has(part));
     end(&running.iter().filter(is_gone).collect::<Vec<_>>())
 }

@@ -82,9 +82,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// Starts what is missing of the sessions. What fails is tried again later.
 fn keep_started(store: &Store, sessions: &[Definition], started: &mut BTreeMap<String, Instant>) {
-    for session in sessions {
-        let running = recorders::of(&session.name).len();
-        let is_whole = running >= session.channels.len() + session.waiting().count();
+    for file in sessions {
+        let running = recorders::of(&file.name);
+        // While it runs, channels come and go; when the service starts it, it is as its file says.
+        let is_known = !running.is_empty() || started.contains_key(&file.name);
+        let stored = if is_known { store.get(&file.name).ok() } else { None };
+        let session = stored.as_ref().unwrap_or(file);
+        let is_whole = recorders::missing(session, &running).next().is_none();
         let was_just_started = started.get(&session.name).is_some_and(|start| start.elapsed() < PAUSE);
         if is_whole || was_just_started {
             continue;

@@ -38,7 +38,12 @@ fn channels_and_triggers_come_and_go() {
     assert!(removed.contains("web/late: "), "{removed}");
     assert_eq!(sessions.recorders().len(), 2);
     assert_eq!(sessions.channel("web", "main")["recorder"], main["recorder"]);
-    assert!(sessions.fails("channel add web late -e pilot:*").contains("late"), "its folder is there");
+    assert!(sessions.fails("channel add web late -e pilot:*").contains("an earlier late has recorded"));
+    assert!(sessions.fails("channel add web wrong --pid 999999999").contains("999999999"));
+    assert!(sessions.fails("channel add web wrong --pid 999999999").contains("999999999"), "as before");
+    assert!(sessions.fails("trigger add web x -e a:b --do notify --context pid").contains("--context"));
+    let started = sessions.recorders();
+    assert_eq!(started.len(), 2);
     assert!(!sessions.succeeds("channel list web").text().contains("late"));
     assert!(sessions.fails("trigger add web full --when-full 50 --do notify").contains("session stop web"));
     sessions.succeeds("session stop web");
@@ -59,7 +64,8 @@ fn what_is_cleared_is_gone_and_is_counted() {
     let printed = sessions.succeeds("clear web").text();
     assert_eq!(printed.lines().count(), 2, "two channels: {printed}");
     for path in printed.lines() {
-        assert!(Path::new(path).ends_with(Path::new(path).file_name().unwrap()) && Path::new(path).is_dir());
+        let parent = Path::new(path).parent().unwrap();
+        assert!(Path::new(path).is_dir() && parent.ends_with("archives"), "{path}");
     }
     let second = pilot.emit(20) - first;
     let archives = sessions.succeeds("rotate web").text();

@@ -40,6 +40,7 @@ fn command(action: &str, number: usize, others: u32) -> (String, bool) {
         "status" => "session status web".to_owned(),
         "change what is recorded" => "enable web/main -e pilot:*".to_owned(),
         "rotate" => "rotate web/main".to_owned(),
+        "clear" => "clear web/main".to_owned(),
         "snapshot" => "snapshot web/flight".to_owned(),
         "stop" => "session stop web".to_owned(),
         "add a trigger" => format!("trigger add web t{number} -e a:b --do notify"),
@@ -109,7 +110,7 @@ fn every_cell_of_the_table_is_so() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(rows().len(), 11);
+    assert_eq!(rows().len(), 12);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The service: keeps sessions started, says so to systemd, and can be killed.
 
 use crate::background::{Background, Pilot};
-use crate::harness;
+use crate::harness::{self, Printed};
 use crate::is_running;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -76,6 +76,18 @@ fn a_service_keeps_sessions_started_and_they_outlive_it() {
         second.len() == 2 && !second.contains(&first[0])
     });
     assert!(second.contains(&first[1]));
+
+    // What comes and goes meanwhile stays as it is.
+    sessions.succeeds("channel add web late -e pilot:*");
+    sessions.succeeds("trigger remove web hit");
+    let changed = sessions.recorders();
+    signal(changed[0], libc::SIGKILL);
+    wait_until("the recorder is replaced", || {
+        second = sessions.recorders();
+        second.len() == 2 && !second.contains(&changed[0])
+    });
+    let channels = sessions.succeeds("channel list web").text();
+    assert!(channels.contains("late  ") && channels.contains("main  "), "{channels}");
 
     service.end(libc::SIGKILL);
     assert!(second.iter().all(|pid| is_running(*pid)), "sessions continue");

@@ -224,6 +224,7 @@ impl Recorder<'_> {
         let Rotated { ended: mut profile, unwritten } = self.drains.profile.rotate(profile);
         let of_samples = profile.unwritten.take().map(tracewing_consumer::Error::from);
         let written = threads.map_or(Ok(()), |id| self.write_threads(id, cut));
+        let written = written.and(self.join.regions.write_contexts(cut));
         let written = written.and(unwritten.map_or(Ok(()), |error| Err(error.into())));
         // The rest is written as far as it can be.
         let error = written.as_ref().err().or(kernel.error.as_ref()).or(of_samples.as_ref());
@@ -355,8 +356,7 @@ impl Recorder<'_> {
     pub(super) fn end_rotations(&mut self) {
         self.complete_archive();
         if let Some(archives) = &mut self.archives {
-            let asked = archives.asked.drain(..).chain(archives.asked_to_clear.drain(..));
-            asked.for_each(|client| refuse(&client, &NotRotated::Ending));
+            archives.asked.drain(..).for_each(|(_, client)| refuse(&client, &NotRotated::Ending));
         }
     }
 

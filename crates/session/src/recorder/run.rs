@@ -135,7 +135,7 @@ impl Recorder<'_> {
     /// Looks at the context of programs' threads, and writes what is new.
     fn look_at_contexts(&mut self) {
         let Some(contexts) = self.join.regions.contexts() else { return };
-        contexts.look(self.connections.members().map(|(_, member)| member.program.pid));
+        contexts.look(self.connections.living());
         if let Err(error) = self.join.regions.report_contexts() {
             self.cannot_write(&error);
         }
@@ -144,7 +144,7 @@ impl Recorder<'_> {
     /// The same at the end of the recording, and for a snapshot: whether or not it is time for it.
     pub(super) fn look_at_contexts_now(&mut self) {
         if let Some(contexts) = self.join.regions.contexts() {
-            contexts.look_now(self.connections.members().map(|(_, member)| member.program.pid));
+            contexts.look_now(self.connections.living());
         }
     }
 

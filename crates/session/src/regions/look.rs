@@ -12,7 +12,7 @@ use tracewing_consumer::trace::{NextTrace, UserTrace};
 use tracewing_units::{Cycles, Pid, Tid};
 
 use super::{Key, Living, MANY, Origin, Regions};
-use crate::context::{self, Contexts};
+use crate::context;
 use crate::ended::Ended;
 
 /// Regions that are looked at before other work has its turn.
@@ -129,7 +129,6 @@ impl Regions {
         self.report_contexts()?;
         let Some(trace) = &mut self.trace else { return Ok(Archive::default()) };
         let mut archive = trace.rotate(next);
-        self.contexts.iter_mut().for_each(Contexts::restart);
         self.living.values_mut().for_each(|living| living.drain.rotate(&mut archive));
         let Ended { losses, overwritten, .. } = &mut self.ended;
         archive.add_ranges(mem::take(losses), mem::take(overwritten));
@@ -147,9 +146,13 @@ impl Regions {
     /// # Errors
     /// The trace cannot be written any more.
     pub(crate) fn report_contexts(&mut self) -> Result<(), tracewing_consumer::Error> {
-        let announced = self.take_announced();
-        let (Some(contexts), Some(trace)) = (&mut self.contexts, &mut self.trace) else { return Ok(()) };
+        let announced = if self.contexts.is_some() { self.take_announced() } else { return Ok(()) };
+        let Some(contexts) = &mut self.contexts else { return Ok(()) };
         contexts.announced(announced);
+        let Some(trace) = &mut self.trace else {
+            contexts.written(); // a flight recorder's snapshots take what is known
+            return Ok(());
+        };
         let (id, pending) = contexts.pending();
         if !pending.is_empty() && trace.report(context::STREAM, id, self.clock.now(), pending)? {
             contexts.written();
@@ -170,6 +173,16 @@ impl Regions {
         events: impl Iterator<Item = (Tid, Vec<u8>)>,
     ) -> Result<(), tracewing_consumer::Error> {
         self.trace.as_mut().map_or(Ok(()), |trace| trace.write_state(name, id, at, events))
+    }
+
+    /// Writes the context of threads with which an archive begins.
+    ///
+    /// # Errors
+    /// As [`Regions::write_state`].
+    pub(crate) fn write_contexts(&mut self, at: Cycles) -> Result<(), tracewing_consumer::Error> {
+        let (Some(contexts), Some(trace)) = (&self.contexts, &mut self.trace) else { return Ok(()) };
+        let (id, events) = contexts.state();
+        trace.write_state(context::STATE_STREAM, id, at, events)
     }
 
     /// Bytes that were given to the streams of the current archive.
@@ -246,6 +259,9 @@ impl Regions {
             }
         }
         if write && result.is_ok() {
+            if let (Some(trace), Some(contexts)) = (&self.trace, &self.contexts) {
+                trace.wait_for_room(contexts.pending_bytes());
+            }
             result = self.report_contexts();
         }
         let mut ended = std::mem::take(&mut self.ended);

@@ -136,7 +136,11 @@ impl Set {
         event.visit(Scope::Payload, &mut read);
         let Reading { tid, since, values, .. } = read;
         if let Some(tid) = tid {
-            self.threads.entry(tid).or_default().push(Version { since, values });
+            let versions = self.threads.entry(tid).or_default();
+            // Each archive repeats the last ones of the one before.
+            if versions.last().is_none_or(|last| last.since != since || last.values != values) {
+                versions.push(Version { since, values });
+            }
         }
     }
 
