@@ -71,8 +71,17 @@ proptest! {
         };
         let name = &text[..text.floor_char_boundary(9)];
         let is_flight_recorder = flight;
-        let status =
-            Status { pid, command_pid, processes, is_flight_recorder, is_trigger: !flight, figures, name, command, output };
+        let status = Status {
+            pid,
+            command_pid,
+            processes,
+            is_flight_recorder,
+            is_trigger: !flight,
+            figures,
+            name,
+            command,
+            output,
+        };
         let len = status.encode(&mut buffer).unwrap();
         prop_assert_eq!(Status::decode(&buffer[..len]), Ok(status));
         for taken in
