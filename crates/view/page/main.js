@@ -59,6 +59,8 @@ function connect(page) {
   $("fit").addEventListener("click", () => page.key("f"));
   $("mark").addEventListener("click", () => page.key("m"));
   $("help").addEventListener("click", () => page.key("?"));
+  // Errors that nothing else handles are shown, too.
+  window.addEventListener("unhandledrejection", ({ reason }) => page.lost(reason));
   window.addEventListener("popstate", () => page.view.restore());
 }
 

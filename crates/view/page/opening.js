@@ -44,6 +44,16 @@ export async function opened(again = false) {
   }
 }
 
+/** Shows an error over the page until it is closed, or until the next one. @param {unknown} error */
+export function notice(error) {
+  const place = $("notice");
+  const [text, button] = [place.querySelector("span"), place.querySelector("button")];
+  if (!text || !button) return;
+  text.textContent = String(error instanceof Error ? error.message : error);
+  button.onclick = () => (place.hidden = true);
+  place.hidden = false;
+}
+
 /** @param {unknown} error */
 export function fail(error) {
   const isUnknown = error instanceof Unknown;

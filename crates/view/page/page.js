@@ -5,7 +5,7 @@ import { Unknown, Unreachable, ask } from "./api.js";
 import { axis, minimap } from "./axis.js";
 import { reconnect } from "./connection.js";
 import { Picture } from "./picture.js";
-import { $, canvas, fail } from "./opening.js";
+import { $, canvas, fail, notice } from "./opening.js";
 import { endJob } from "./job.js";
 import { press } from "./keys.js";
 import { Panels } from "./panels.js";
@@ -263,9 +263,13 @@ export class Page {
   /** Selects the state of a row in the middle of what is seen, or the nearest one. @param {number} row */
   async enter(row) {
     const time = Math.floor(this.pointer() ?? (this.view.from + this.view.to) / 2);
-    for (const step of [0, 1, -1]) {
-      const found = await ask("at", { row, time, step }).catch((error) => this.lost(error));
-      if (found) return this.select(row, found.from, 0);
+    try {
+      for (const step of [0, 1, -1]) {
+        const found = await ask("at", { row, time, step });
+        if (found) return await this.select(row, found.from, 0);
+      }
+    } catch (error) {
+      this.lost(error);
     }
   }
 
@@ -377,11 +381,11 @@ export class Page {
     clearTimeout(this.view.timer);
   }
 
-  /** An answer has not come. @param {unknown} error */
-  lost(error) {
+  /** An answer has not come. @param {unknown} error @param {boolean} [isShown] whether a panel shows the error */
+  lost(error, isShown = false) {
     if (error instanceof Unknown) fail(error);
     else if (error instanceof Unreachable) void reconnect(this);
-    else console.error(error);
+    else if (!isShown) notice(error);
   }
 
   /** Shows a match of the search. @param {number} number @param {number} at */

@@ -27,7 +27,7 @@ export class Panels {
     this.timer = window.setTimeout(() => {
       if (this.page.view.area !== area || this.page.view.part || this.page.view.isFlame) return;
       void showStatistics($("details"), area, {
-        lost: (error) => this.page.lost(error),
+        lost: (error) => this.page.lost(error, true),
         named: (row) => this.page.named(row),
         close: () => this.page.clear(),
         choose: (row) => this.page.choose(row),
@@ -49,7 +49,7 @@ export class Panels {
     this.page.view.step(() => (this.page.view.part = part), isRestored);
     this.page.open();
     void showLongest($("details"), area, part, {
-      lost: (error) => this.page.lost(error),
+      lost: (error) => this.page.lost(error, true),
       named: (row) => this.page.named(row),
       close: () => this.page.clear(),
       select: (row, time) => {
@@ -68,7 +68,7 @@ export class Panels {
     this.page.view.step(() => ([this.page.view.isFlame, this.page.view.part] = [true, null]), isRestored);
     this.page.open();
     void showFlame($("details"), area, {
-      lost: (error) => this.page.lost(error),
+      lost: (error) => this.page.lost(error, true),
       close: () => this.page.clear(),
       statistics: () => this.page.view.step(() => this.area({ ...area })),
     });
@@ -91,7 +91,7 @@ export class Panels {
     this.page.open();
     void showWhy($("details"), asked, {
       named: (row) => this.page.named(row),
-      lost: (error) => this.page.lost(error),
+      lost: (error) => this.page.lost(error, true),
       close: () => this.page.clear(),
       select: (row, time) => {
         this.page.choose(row);
@@ -120,6 +120,6 @@ export class Panels {
     showMatch($("details"), title, at, this.page.search.text, this.page.ways(), (tid) => {
       const row = this.page.threadAt(tid, at);
       if (row !== undefined && turn === this.page.asked) this.page.choose(row);
-    });
+    }).catch((error) => this.page.lost(error));
   }
 }

@@ -135,9 +135,14 @@ export class Search {
     const asked = this.at === null
       ? { search, time: Math.floor(step === 1 ? view.from : view.to), step }
       : { search, number: Math.max(0, this.at + step) };
-    let found = await ask("match", asked).catch((error) => this.page.lost(error));
-    // After the last one comes the first.
-    if (!found && this.state?.marked) found = await ask("match", { search, number: step === 1 ? 0 : this.state.marked - 1 });
+    let found = null;
+    try {
+      found = await ask("match", asked);
+      // After the last one comes the first.
+      if (!found && this.state?.marked) found = await ask("match", { search, number: step === 1 ? 0 : this.state.marked - 1 });
+    } catch (error) {
+      if (search === this.number) this.page.lost(error);
+    }
     if (!found || search !== this.number) return;
     this.at = found.number;
     this.tell();

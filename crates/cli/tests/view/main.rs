@@ -11,6 +11,7 @@ mod attacks;
 mod browser;
 mod cdp;
 mod client;
+mod errors;
 mod numbers;
 mod own;
 mod parts;
