@@ -141,8 +141,9 @@ pub fn wants_create() -> bool {
     events::Create::class().is_on()
 }
 
-/// The user thread may have been created before a recording: one that does not know it yet gets its number
-/// and its origin. To be called when it begins to run, before [`switch`], and when it stops or ends.
+/// The user thread may have been created before a recording, or before its last rotation: one that does
+/// not know it yet gets its number and its origin. To be called when it begins to run, before [`switch`], and
+/// when it stops or ends.
 ///
 /// `describe` gives the origin's number by [`Origin::describe`] or [`describe`].
 ///

@@ -72,8 +72,8 @@ macro_rules! user_thread_events {
                 origin: OriginId [hex],
             }
 
-            /// A user thread that was created when nothing recorded it; reported when it next runs or ends,
-            /// once in each recording.
+            /// A user thread that was created when nothing recorded it, or before this archive; reported when
+            /// it next runs or ends, once in each recording and archive.
             Existed "existed" {
                 /// The user thread; unique within its process.
                 thread: Task,

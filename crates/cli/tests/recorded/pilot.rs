@@ -21,6 +21,11 @@ impl Pilot {
 
     pub fn order(&mut self, order: &str) -> String {
         writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
+        self.answer()
+    }
+
+    /// The next line that it prints.
+    pub fn answer(&mut self) -> String {
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
         answer.trim_end().to_owned()

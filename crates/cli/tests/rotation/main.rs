@@ -10,6 +10,7 @@ mod pilot;
 mod recorded;
 mod rotated;
 mod samples;
+mod tasks;
 mod trouble;
 
 use harness::{Printed, RunExt, run, traceable};

@@ -26,7 +26,12 @@ impl Rotated {
 
     pub fn start_in(folder: tempfile::TempDir, options: &[&str]) -> Self {
         let mut command = recorder(folder.path(), options);
-        Self(Pilot::start(folder, command.arg(program("pilot"))))
+        Self::of(folder, command.arg(program("pilot")))
+    }
+
+    /// A recorder of another program that takes orders.
+    pub fn of(folder: tempfile::TempDir, recorder: &mut Command) -> Self {
+        Self(Pilot::start(folder, recorder))
     }
 
     /// `tracewing rotate` of this recorder.

@@ -6,6 +6,7 @@
 //! empty buffer costs one load.
 
 mod accept;
+mod again;
 mod archives;
 mod clients;
 mod control;
