@@ -5,6 +5,8 @@
 //! extended   u32 low half of the time stamp | u16 65535 | u16 length | u64 time stamp | u16 id | i32 tid | payload
 //! ```
 //!
+//! If the id has the bit [`LOCATED`], the payload begins with the address of the site (u64).
+//!
 //! `length` counts the whole event from its first byte. An event is extended when its stamp lies 2^32 or more
 //! above the beginning of its sub-buffer; the low half determines every other stamp, since stamps never go
 //! backwards in a buffer.
@@ -17,8 +19,17 @@ pub const EXTENDED_HEADER: usize = HEADER + 10;
 pub const CONTEXT: usize = 4;
 /// The id that marks an extended event.
 pub const EXTENDED_ID: u16 = 65535;
-/// Ids of event classes lie between 1 and this; 0 means that the class is switched off.
-pub const MAX_ID: u16 = 65534;
+/// Ids of event classes lie between 1 and this, without [`LOCATED`]; 0 means that the class is switched off.
+pub const MAX_ID: u16 = 32766;
+/// In an id: the payload begins with the address of the site, [`SITE`] bytes.
+pub const LOCATED: u16 = 1 << 15;
+/// Bytes of the address of a site.
+pub const SITE: usize = 8;
+
+/// Whether events with this id begin with the address of their site; 0 if that is not known.
+pub const fn is_located(id: u16) -> bool {
+    id & LOCATED != 0
+}
 
 /// The word that a compact event begins with.
 pub const fn header_word(stamp: u64, id: u16, length: u16) -> u64 {

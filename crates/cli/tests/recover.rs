@@ -62,6 +62,15 @@ fn dumped(options: &[&str], script: &str) -> Option<(tempfile::TempDir, PathBuf)
 }
 
 #[test]
+fn a_core_dump_of_a_program_whose_events_have_addresses() {
+    let abort = format!("exec {} abort 200", last_words());
+    let Some((folder, core)) = dumped(&["--context", "ip"], &abort) else { return };
+    let all = listed(&folder.path().join("t"), &[]);
+    assert!(all.contains("ip = 0x"));
+    assert_eq!(recover(&["--core", core.to_str().unwrap()]), (all, String::new()));
+}
+
+#[test]
 fn a_core_dump() {
     let Some((folder, core)) = dumped(&[], &format!("exec {} abort 2000", last_words())) else { return };
     let (trace, core) = (folder.path().join("t"), core.to_str().unwrap());

@@ -9,13 +9,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tracewing_abi::class_table;
-use tracewing_abi::event::MAX_ID;
+use tracewing_abi::event::{LOCATED, MAX_ID};
 use tracewing_abi::first::{self, Key};
 use tracewing_abi::schema::ClassView;
 use tracewing_abi::wire::WireError;
 use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
-use tracewing_vocabulary::{lock, user_thread};
+use tracewing_vocabulary::{lock, recorder, user_thread};
 
 use crate::Error;
 use crate::mapping::{self, Unfit};
@@ -43,9 +43,12 @@ pub struct Classes {
     refused: u64,
     /// Names of the first refused classes.
     refused_names: Vec<String>,
+    /// Whether events have the addresses of their sites.
+    with_sites: bool,
 }
 
 struct Described {
+    id: u16,
     bytes: Arc<[u8]>,
     key: Key,
     /// Whether the metadata contains it.
@@ -92,9 +95,21 @@ impl Classes {
             table: None,
             refused: 0,
             refused_names: Vec::new(),
+            with_sites: false,
         };
         this.write_metadata()?;
         Ok(this)
+    }
+
+    /// With the address of its site in each event of a program's own classes, which have [`LOCATED`] in their
+    /// ids. The tracer's own events have no sites. To be called before any class is described.
+    pub fn with_sites(mut self, with_sites: bool) -> Self {
+        self.with_sites = with_sites;
+        self
+    }
+
+    fn of(&self, id: u16) -> Option<&Described> {
+        self.described.get(place(id)?).filter(|described| described.id == id)
     }
 
     /// Assigns ids to the classes with these descriptions (the bytes that
@@ -134,8 +149,9 @@ impl Classes {
     pub fn enable(&mut self, ids: impl IntoIterator<Item = u16>) -> Result<(), Error> {
         let before = self.len();
         for id in ids {
-            let described = usize::from(id).checked_sub(1).and_then(|at| self.described.get_mut(at));
-            if let Some(described) = described.filter(|described| !described.is_enabled) {
+            let described = place(id).and_then(|at| self.described.get_mut(at));
+            if let Some(described) = described.filter(|described| described.id == id && !described.is_enabled)
+            {
                 described.is_enabled = true;
                 let bytes = described.bytes.clone();
                 // A class that cannot be translated got no id.
@@ -164,14 +180,12 @@ impl Classes {
 
     /// The class with this id.
     pub fn class(&self, id: u16) -> Option<ClassView<'_>> {
-        let described = self.described.get(usize::from(id).checked_sub(1)?)?;
-        ClassView::decode(&described.bytes).ok()
+        ClassView::decode(&self.of(id)?.bytes).ok()
     }
 
     /// The key of the class with this id.
     pub fn key(&self, id: u16) -> Option<Key> {
-        let described = self.described.get(usize::from(id).checked_sub(1)?)?;
-        Some(described.key)
+        Some(self.of(id)?.key)
     }
 
     /// The id of the class with this key.
@@ -181,7 +195,8 @@ impl Classes {
 
     /// All classes that were described, by id.
     pub fn described(&self) -> impl Iterator<Item = (u16, ClassView<'_>)> {
-        (1..=self.described.len() as u16).filter_map(|id| Some((id, self.class(id)?)))
+        let described = self.described.iter();
+        described.filter_map(|one| Some((one.id, ClassView::decode(&one.bytes).ok()?)))
     }
 
     /// A message about refused descriptions.
@@ -216,10 +231,12 @@ impl Classes {
         if !may(description.len()) {
             return Err(Refusal::Quota);
         }
+        let is_located = self.with_sites && !view.name.starts_with(recorder::START);
+        let id = if is_located { id | LOCATED } else { id };
         let bytes: Arc<[u8]> = description.into();
         self.size = size;
         let key = first::key(description);
-        self.described.push(Described { bytes: bytes.clone(), key, is_enabled: false });
+        self.described.push(Described { id, bytes: bytes.clone(), key, is_enabled: false });
         self.keys.insert(key, id);
         self.ids.insert(bytes, id);
         Ok(id)
@@ -257,10 +274,8 @@ impl Classes {
         let is_first = |described: &Described| {
             ClassView::decode(&described.bytes).is_ok_and(|class| class.name == first::NAME)
         };
-        let enabled = (1..=u16::MAX)
-            .zip(&self.described)
-            .filter(|(_, described)| described.is_enabled || is_first(described));
-        let classes: Vec<(u16, &[u8])> = enabled.map(|(id, described)| (id, &*described.bytes)).collect();
+        let enabled = self.described.iter().filter(|one| one.is_enabled || is_first(one));
+        let classes: Vec<(u16, &[u8])> = enabled.map(|one| (one.id, &*one.bytes)).collect();
         let size = classes.iter().map(|(_, class)| class_table::ENTRY + 2 + class.len()).sum::<usize>();
         let mut table = vec![0; class_table::HEADER + size];
         let written = class_table::Writer::new(&mut table, &self.recording).and_then(|mut writer| {
@@ -283,4 +298,9 @@ impl Classes {
     pub fn write_into(&self, folder: &Dir, uuid: Uuid) -> Result<(), Error> {
         self.metadata.write_into(folder, uuid, self.excluded())
     }
+}
+
+/// Where the class with this id is in the list of all.
+fn place(id: u16) -> Option<usize> {
+    usize::from(id & !LOCATED).checked_sub(1)
 }

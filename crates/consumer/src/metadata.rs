@@ -6,9 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use tracewing_abi::event::is_located;
 use tracewing_abi::schema::ClassView;
 use tracewing_ctf::model::{
-    ClockClass, ClockOrigin, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass, Uuid,
+    ClockClass, ClockOrigin, DataStreamClass, DisplayBase, EventRecordClass, FieldClass, IntegerClass,
+    StructureClass, TraceClass, Uuid,
 };
 use tracewing_ctf::{tsdl, write};
 use tracewing_files::Dir;
@@ -63,6 +65,10 @@ impl Metadata {
     /// Adds an event class.
     pub(crate) fn add(&mut self, id: u16, view: &ClassView<'_>, mut mapped: Mapped) {
         mapped.class.id = id.into();
+        if is_located(id) {
+            let address = FieldClass::Integer(IntegerClass::unsigned(64).with_base(DisplayBase::Hexadecimal));
+            mapped.class.specific_context = Some(StructureClass::new().with(context::SITE[0], address));
+        }
         let texts =
             [(Note::Description, view.description), (Note::Print, view.print), (Note::File, view.file)];
         for (note, text) in texts {

@@ -5,7 +5,9 @@
 
 use std::ops::Range;
 
-use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, header_word};
+use tracewing_abi::event::{
+    CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, SITE, extend_stamp, header_word, is_located,
+};
 use tracewing_abi::first::{self, DESCRIPTION, Key};
 use tracewing_units::{Cycles, Pid, Tid};
 
@@ -85,16 +87,18 @@ impl Event {
         Some(First { key: [word(at)?, word(at + 8)?], pid, payload })
     }
 
-    /// Copies it to `to`, which is not after its own position, with another id and payload; returns its end
-    /// there.
+    /// Copies it to `to`, which is not after its own position, with another id and a payload that begins at
+    /// least [`SITE`] bytes after its own begin; returns its end there.
     pub(crate) fn put(self, bytes: &mut [u8], to: usize, id: u16, payload: Range<usize>) -> usize {
         let head = self.header + CONTEXT;
-        let length = (head + payload.len()) as u16;
+        let site = if is_located(id) { SITE } else { 0 };
+        let length = (head + site + payload.len()) as u16;
         bytes.copy_within(self.at..self.at + head, to);
         let id_at = if self.header == HEADER { to + 4 } else { to + HEADER + 8 };
         bytes[id_at..id_at + 2].copy_from_slice(&id.to_le_bytes());
         bytes[to + 6..to + 8].copy_from_slice(&length.to_le_bytes());
-        bytes.copy_within(payload, to + head);
+        bytes.copy_within(payload, to + head + site);
+        bytes[to + head..to + head + site].fill(0); // not known
         to + usize::from(length)
     }
 }

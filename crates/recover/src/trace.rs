@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+use tracewing_abi::event::{SITE, is_located};
 use tracewing_abi::first::{self, Key};
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{self, Clock};
@@ -140,7 +141,8 @@ impl<'a> Trace<'a> {
         recovered: &'a mut Recovered,
     ) -> Result<Self, Error> {
         let clock = clock_class(region);
-        let mut classes = TraceClasses::new(&[folder], uuid, clock.clone())?;
+        let has_sites = known.iter().any(|(id, _)| is_located(id));
+        let mut classes = TraceClasses::new(&[folder], uuid, clock.clone())?.with_sites(has_sites);
         let unknown = unknown_class();
         let descriptions = known.iter().map(|(_, description)| description).chain([unknown.as_slice()]);
         let registered = classes.register(descriptions)?;
@@ -258,6 +260,11 @@ impl<'a> Trace<'a> {
         let mut out = Vec::with_capacity(sub_buffer.bytes.len());
         for event in sub_buffer.events() {
             let (start, mut payload) = (out.len(), &sub_buffer.bytes[event.payload()..event.at + event.len]);
+            let site;
+            (site, payload) = match payload.split_at_checked(SITE).filter(|_| is_located(event.id)) {
+                Some(parts) => parts,
+                None => (&[0; SITE][..], payload),
+            };
             let first = First::of(payload).filter(|_| Some(event.id) == self.first);
             let known = match &first {
                 Some(first) if first.is_description => continue,
@@ -268,6 +275,9 @@ impl<'a> Trace<'a> {
             let known = known.filter(|(_, class)| payload::fits(class, own));
             payload = if known.is_some() { own } else { payload };
             out.extend_from_slice(&sub_buffer.bytes[event.at..event.payload()]);
+            if is_located(known.map_or(self.unknown, |(id, _)| *id)) {
+                out.extend_from_slice(site);
+            }
             let id = match known {
                 Some((id, _)) => {
                     out.extend_from_slice(payload);

@@ -84,7 +84,8 @@ struct Values {
 impl Contexts {
     /// Records these fields; `None` if there are none.
     pub(crate) fn new(fields: &[ContextField], clock: TraceClock, classes: &mut Classes) -> Option<Self> {
-        let fields: Vec<_> = ContextField::ALL.into_iter().filter(|field| fields.contains(field)).collect();
+        let of_threads = |field: &ContextField| fields.contains(field) && *field != ContextField::Ip;
+        let fields: Vec<_> = ContextField::ALL.into_iter().filter(of_threads).collect();
         let (threads, pending, due) = (BTreeMap::new(), Vec::new(), Instant::now());
         let id = if fields.is_empty() { return None } else { class(&fields, classes)? };
         Some(Self { fields, id, clock, threads, pending, due })
@@ -271,7 +272,7 @@ impl Contexts {
         };
         for field in &self.fields {
             match field {
-                ContextField::Pid => {}
+                ContextField::Pid | ContextField::Ip => {}
                 ContextField::Process => text(&mut payload, &values.process),
                 ContextField::Thread => text(&mut payload, &values.thread),
                 ContextField::Uid => payload.extend_from_slice(&values.uid.to_le_bytes()),

@@ -130,7 +130,7 @@ impl std::fmt::Display for Action {
     }
 }
 
-/// What is recorded of the context of events, without any of it being in events.
+/// What is recorded of the context of events. Of all but the last, nothing is in the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextField {
     /// Process id.
@@ -147,12 +147,22 @@ pub enum ContextField {
     Cgroup,
     /// Namespaces.
     Namespaces,
+    /// Instruction pointer: the address of the code that emits the event.
+    Ip,
 }
 
 impl ContextField {
     /// Each, in the order in which it is recorded and shown.
-    pub const ALL: [Self; 7] =
-        [Self::Pid, Self::Process, Self::Thread, Self::Uid, Self::Gid, Self::Cgroup, Self::Namespaces];
+    pub const ALL: [Self; 8] = [
+        Self::Pid,
+        Self::Process,
+        Self::Thread,
+        Self::Uid,
+        Self::Gid,
+        Self::Cgroup,
+        Self::Namespaces,
+        Self::Ip,
+    ];
 
     /// Its name in options and output.
     pub fn name(self) -> &'static str {
@@ -163,6 +173,7 @@ impl ContextField {
             Self::Uid => "uid",
             Self::Gid => "gid",
             Self::Cgroup => "cgroup",
+            Self::Ip => "ip",
             Self::Namespaces => "namespaces",
         }
     }

@@ -85,7 +85,7 @@ pub(crate) use spare::leave;
 #[cfg(feature = "session")]
 pub(crate) use table::ClassTable;
 pub use watch::{changes, is_recorded, on_attach, on_change};
-pub(crate) use write::{thread_class, write};
+pub(crate) use write::{thread_class, too_large, write};
 
 /// What nothing in the program calls. Of a static library, linkers take only what the program refers to, as
 /// it does to this. Its address is what distinguishes copies of the crate.

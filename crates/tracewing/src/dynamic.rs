@@ -7,6 +7,7 @@ use tracewing_abi::schema::Class;
 use crate::agent;
 pub use crate::agent::{changes, is_recorded, on_change};
 pub use crate::class::EventClass;
+use crate::path::Gathered;
 pub use crate::path::Segment;
 pub use tracewing_ring::opened;
 
@@ -36,26 +37,27 @@ pub fn register(description: Class<'static>) -> Option<&'static EventClass> {
 
 /// Records an event whose payload is the concatenation of `segments`, laid out as the class's description
 /// says (`tracewing_abi::schema`). With `ORDERED` its time stamp cannot precede that of its cause on another
-/// processor.
+/// processor. `site` is the address of the code that emits it, for recordings that ask for that; 0 if it is
+/// not known.
 ///
 /// # Safety
 /// Every segment is readable, and stays unchanged during the call.
-pub unsafe fn record<const ORDERED: bool>(class: &'static EventClass, segments: &[Segment]) {
+pub unsafe fn record<const ORDERED: bool>(class: &'static EventClass, segments: &[Segment], site: usize) {
     // SAFETY: the caller's.
-    unsafe { crate::path::gather::<ORDERED>(class, segments) };
+    unsafe { crate::path::gather::<ORDERED>(class, &Gathered { segments, site }) };
 }
 
 /// Like [`record`], for a payload in one piece. Short payloads of whole words, such as a few numbers, take
 /// the faster path of events with constant size.
 #[inline]
-pub fn record_bytes(class: &'static EventClass, payload: &[u8]) {
+pub fn record_bytes(class: &'static EventClass, payload: &[u8], site: usize) {
     macro_rules! fixed {
         ($($length:literal)*) => {
             match payload.len() {
                 // SAFETY: that many bytes, which are borrowed.
-                $($length => unsafe { crate::path::fixed::<$length, false>(class, payload.as_ptr()) },)*
+                $($length => unsafe { crate::path::fixed::<$length, false>(class, payload.as_ptr(), site) },)*
                 // SAFETY: borrowed.
-                len => unsafe { record::<false>(class, &[Segment::new(payload.as_ptr(), len)]) },
+                len => unsafe { record::<false>(class, &[Segment::new(payload.as_ptr(), len)], site) },
             }
         };
     }

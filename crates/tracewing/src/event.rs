@@ -4,14 +4,14 @@
 
 use crate::class::EventClass;
 use crate::declaration::{Declaration, Description, FieldList, ad_hoc};
-use crate::path;
+use crate::path::{self, Gathered};
 use crate::payload::{self, Sink};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr;
 use tracewing_abi::schema;
 use tracewing_ring::Segment;
-use tracewing_trigger::{Kind, Place, Site, cold_call, cold_call_at};
+use tracewing_trigger::{Kind, Place, Site, cold_call, cold_call_at, here};
 
 /// An event that a program can emit with [`emit!`](crate::emit).
 ///
@@ -65,9 +65,10 @@ impl Sink for Record {
 
     #[inline(always)]
     unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
+        let gathered = Gathered { segments, site: here() };
         // SAFETY: the caller's.
         unsafe {
-            cold_call_at::<path::Gather<ORDERED>>(ptr::from_ref(self.0).cast(), (&raw const segments).cast());
+            cold_call_at::<path::Gather<ORDERED>>(ptr::from_ref(self.0).cast(), (&raw const gathered).cast());
         }
     }
 }
@@ -89,9 +90,10 @@ impl Sink for RecordOf {
 
     #[inline(always)]
     unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
+        let gathered = Gathered { segments, site: here() };
         // SAFETY: the caller's.
         unsafe {
-            cold_call_at::<path::GatherOf<ORDERED>>(self.0 as *const (), (&raw const segments).cast());
+            cold_call_at::<path::GatherOf<ORDERED>>(self.0 as *const (), (&raw const gathered).cast());
         }
     }
 }

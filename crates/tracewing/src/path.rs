@@ -8,9 +8,10 @@
 //! the class's mask refers to. The sequence compares attachment and id again, and nothing can come between
 //! its comparison and its commit. So control data needs no lock, no reference count and no grace period here.
 
+use core::ptr;
 use core::sync::atomic::Ordering::*;
 
-use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, HEADER};
+use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, HEADER, is_located};
 use tracewing_abi::region::MIN_SUB_BUFFER;
 pub use tracewing_ring::Segment;
 use tracewing_ring::publish::{self, Destination, Outcome};
@@ -21,12 +22,16 @@ use tracewing_units::Tid;
 use crate::agent::{self, ATTACHMENTS, RSEQ_OFFSET};
 use crate::class::{EventClass, FILTERED};
 
+/// Segments of most events, with that of the site's address; and of the largest that sites emit.
+const FEW_SEGMENTS: usize = 16;
+const MOST_SEGMENTS: usize = 512;
+
 /// The function [`fixed`], for sites.
 pub(crate) struct Fixed<const LEN: usize, const ORDERED: bool>;
 
 impl<const LEN: usize, const ORDERED: bool> Callee for Fixed<LEN, ORDERED> {
     /// # Safety
-    /// `class` is an event class; `payload` points to `LEN` readable bytes.
+    /// `class` is an event class; `payload` points to `LEN` readable bytes, after the address of the site.
     #[inline(never)]
     unsafe extern "C" fn call(class: *const (), payload: *const u8) {
         // SAFETY: the caller's.
@@ -40,7 +45,7 @@ impl<const LEN: usize, const ORDERED: bool> Callee for Fixed<LEN, ORDERED> {
     }
 }
 
-/// Records an event of constant payload size.
+/// Records an event of constant payload size, emitted at the address `site`; 0 if that is not known.
 ///
 /// # Safety
 /// `payload` points to `LEN` readable bytes.
@@ -48,9 +53,13 @@ impl<const LEN: usize, const ORDERED: bool> Callee for Fixed<LEN, ORDERED> {
 pub(crate) unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     class: &'static EventClass,
     payload: *const u8,
+    site: usize,
 ) {
     // SAFETY: the payload by the caller.
-    unsafe { Fixed::<LEN, ORDERED>::call(core::ptr::from_ref(class).cast(), payload) }
+    if !unsafe { fixed_fast::<LEN, ORDERED>(class, payload) } {
+        // SAFETY: the payload by the caller.
+        unsafe { fixed_rest_at::<LEN, ORDERED>(class, payload, site) };
+    }
 }
 
 /// The common case, by the fast half: only the first recording enables the class. Its slot is a constant, so
@@ -71,22 +80,40 @@ pub(crate) unsafe fn fixed_fast<const LEN: usize, const ORDERED: bool>(
 /// What is not the usual case, or the fast half has left over.
 ///
 /// # Safety
-/// As for [`fixed`].
+/// As for [`Fixed`].
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn fixed_rest<const LEN: usize, const ORDERED: bool>(
     class: &'static EventClass,
     payload: *const u8,
 ) {
+    // SAFETY: the caller's.
+    unsafe {
+        let site = payload.cast::<usize>().sub(1).read_unaligned();
+        fixed_rest_at::<LEN, ORDERED>(class, payload, site);
+    }
+}
+
+/// The same, emitted at the address `site`.
+///
+/// # Safety
+/// As for [`fixed`].
+#[cold]
+#[inline(never)]
+unsafe fn fixed_rest_at<const LEN: usize, const ORDERED: bool>(
+    class: &'static EventClass,
+    payload: *const u8,
+    site: usize,
+) {
     if class.wanted() == 1 {
         // SAFETY: the payload by the caller.
-        return unsafe { fixed_slow::<LEN, ORDERED>(class, 0, class.want(0).id(), payload) };
+        return unsafe { fixed_slow::<LEN, ORDERED>(class, 0, class.want(0).id(), payload, site) };
     }
     let write = |slot, id| {
         // SAFETY: the payload by the caller.
         if !unsafe { fixed_into::<LEN, ORDERED>(class, slot, id, payload) } {
             // SAFETY: the payload by the caller.
-            unsafe { fixed_slow::<LEN, ORDERED>(class, slot, id, payload) };
+            unsafe { fixed_slow::<LEN, ORDERED>(class, slot, id, payload, site) };
         }
     };
     // SAFETY: the payload by the caller.
@@ -105,8 +132,9 @@ unsafe fn fixed_into<const LEN: usize, const ORDERED: bool>(
     payload: *const u8,
 ) -> bool {
     let Some(entry) = thread::entry_offset(slot) else { return false };
-    if id == 0 {
-        return false; // switched off since
+    // 0: switched off since; or one of those with `LOCATED`, in one comparison.
+    if id as i16 <= 0 {
+        return false;
     }
     // Relaxed: the attachment that the pointer leads to is complete under the key that the sequence compares
     // first.
@@ -131,14 +159,21 @@ unsafe fn fixed_slow<const LEN: usize, const ORDERED: bool>(
     slot: usize,
     id: u16,
     payload: *const u8,
+    site: usize,
 ) {
     let segments = &[Segment::new(payload, LEN)];
-    if id == 0 {
-        // SAFETY: the caller's.
-        return unsafe { agent::first(class, slot, segments) };
-    }
     // SAFETY: the caller's.
-    unsafe { slow::<ORDERED>(class, slot, id, segments) };
+    let id = if id == 0 { unsafe { agent::first(class, slot, segments) } } else { id };
+    if id != 0 {
+        // SAFETY: the caller's.
+        unsafe { slow::<ORDERED>(class, slot, id, segments, site) };
+    }
+}
+
+/// A payload of several segments, and the address at which it is emitted; 0 if that is not known.
+pub(crate) struct Gathered<'s> {
+    pub(crate) segments: &'s [Segment],
+    pub(crate) site: usize,
 }
 
 /// The function [`gather`], for sites.
@@ -146,13 +181,14 @@ pub(crate) struct Gather<const ORDERED: bool>;
 
 impl<const ORDERED: bool> Callee for Gather<ORDERED> {
     /// # Safety
-    /// `class` is an event class; `segments` is the address of a slice of segments, which are readable and
-    /// stay unchanged.
+    /// `class` is an event class; `gathered` is the address of a [`Gathered`], whose segments are readable
+    /// and stay unchanged.
     #[inline(never)]
-    unsafe extern "C" fn call(class: *const (), segments: *const u8) {
+    unsafe extern "C" fn call(class: *const (), gathered: *const u8) {
         // SAFETY: the caller's.
-        let (class, segments): (&'static EventClass, &[Segment]) =
-            unsafe { (&*class.cast(), *segments.cast()) };
+        let (class, gathered): (&'static EventClass, &Gathered<'_>) =
+            unsafe { (&*class.cast(), &*gathered.cast()) };
+        let &Gathered { segments, site } = gathered;
         let write = |slot: usize, id: u16| {
             // SAFETY: the attachment is always valid.
             let attachment = unsafe { &*ATTACHMENTS[slot].load(Relaxed) };
@@ -160,7 +196,8 @@ impl<const ORDERED: bool> Callee for Gather<ORDERED> {
                 let entry = &mark.entries[slot];
                 (entry.key.load(Relaxed), Tid(entry.tid.load(Relaxed)))
             });
-            let done = key == attachment.key()
+            let done = !is_located(id)
+                && key == attachment.key()
                 && Segment::total(segments) <= attachment.largest_event() - EXTENDED_HEADER - CONTEXT
                 && {
                     let to = Destination { attachment, key, rseq_offset: RSEQ_OFFSET.load(Relaxed), tid };
@@ -171,7 +208,7 @@ impl<const ORDERED: bool> Callee for Gather<ORDERED> {
                 };
             if !done {
                 // SAFETY: the segments by the caller.
-                unsafe { slow::<ORDERED>(class, slot, id, segments) };
+                unsafe { slow::<ORDERED>(class, slot, id, segments, site) };
             }
         };
         // SAFETY: the segments by the caller.
@@ -185,11 +222,11 @@ pub(crate) struct GatherOf<const ORDERED: bool>;
 impl<const ORDERED: bool> Callee for GatherOf<ORDERED> {
     /// # Safety
     /// As for [`Gather`]; `class` is a function.
-    unsafe extern "C" fn call(class: *const (), segments: *const u8) {
+    unsafe extern "C" fn call(class: *const (), gathered: *const u8) {
         // SAFETY: the caller's.
         unsafe {
             let class = core::mem::transmute::<*const (), fn() -> &'static EventClass>(class);
-            Gather::<ORDERED>::call(core::ptr::from_ref(class()).cast(), segments);
+            Gather::<ORDERED>::call(core::ptr::from_ref(class()).cast(), gathered);
         }
     }
 }
@@ -199,9 +236,9 @@ impl<const ORDERED: bool> Callee for GatherOf<ORDERED> {
 /// # Safety
 /// All segments are readable and stay unchanged.
 #[inline]
-pub(crate) unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, segments: &[Segment]) {
+pub(crate) unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, gathered: &Gathered<'_>) {
     // SAFETY: the caller's.
-    unsafe { Gather::<ORDERED>::call(core::ptr::from_ref(class).cast(), (&raw const segments).cast()) }
+    unsafe { Gather::<ORDERED>::call(core::ptr::from_ref(class).cast(), ptr::from_ref(gathered).cast()) }
 }
 
 /// Runs `body` for each recording that wants this event, with its number and the class's id in it.
@@ -222,7 +259,10 @@ unsafe fn for_each_recording(
         let id = class.want(slot).id();
         if id == 0 {
             // SAFETY: the caller's.
-            unsafe { agent::first(class, slot, segments) };
+            let id = unsafe { agent::first(class, slot, segments) };
+            if id != 0 {
+                body(slot, id);
+            }
             continue;
         }
         // SAFETY: the caller's.
@@ -235,7 +275,68 @@ unsafe fn for_each_recording(
 /// # Safety
 /// As for [`gather`].
 #[inline(always)]
-unsafe fn slow<const ORDERED: bool>(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
+unsafe fn slow<const ORDERED: bool>(
+    class: &'static EventClass,
+    slot: usize,
+    id: u16,
+    segments: &[Segment],
+    site: usize,
+) {
+    if is_located(id) {
+        // SAFETY: the caller's.
+        return unsafe { with_site::<ORDERED>(class, slot, id, segments, site) };
+    }
+    // SAFETY: the caller's.
+    unsafe { write::<ORDERED>(class, slot, id, segments) }
+}
+
+/// Puts the site's address before the payload.
+///
+/// # Safety
+/// As for [`gather`].
+#[cold]
+#[inline(never)]
+unsafe fn with_site<const ORDERED: bool>(
+    class: &'static EventClass,
+    slot: usize,
+    id: u16,
+    segments: &[Segment],
+    site: usize,
+) {
+    let site = (site as u64).to_le_bytes();
+    let first = Segment::new(site.as_ptr(), site.len());
+    // Handlers of signals may have little stack.
+    if segments.len() < FEW_SEGMENTS {
+        let mut all = [first; FEW_SEGMENTS];
+        all[1..=segments.len()].copy_from_slice(segments);
+        // SAFETY: the address is this function's, the rest the caller's.
+        return unsafe { write::<ORDERED>(class, slot, id, &all[..=segments.len()]) };
+    }
+    // SAFETY: as above.
+    unsafe { with_site_of_many::<ORDERED>(class, slot, id, first, segments) }
+}
+
+/// # Safety
+/// As for [`gather`], of all segments.
+#[inline(never)]
+unsafe fn with_site_of_many<const ORDERED: bool>(
+    class: &'static EventClass,
+    slot: usize,
+    id: u16,
+    first: Segment,
+    segments: &[Segment],
+) {
+    let mut all = [first; MOST_SEGMENTS];
+    let Some(rest) = all[1..].get_mut(..segments.len()) else { return agent::too_large(slot) };
+    rest.copy_from_slice(segments);
+    // SAFETY: the caller's.
+    unsafe { write::<ORDERED>(class, slot, id, &all[..=segments.len()]) }
+}
+
+/// # Safety
+/// As for [`gather`].
+#[inline(always)]
+unsafe fn write<const ORDERED: bool>(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
     // SAFETY: the caller's.
     unsafe {
         if !agent::write_smp::<ORDERED>(class, slot, id, segments) {

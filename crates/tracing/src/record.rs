@@ -45,7 +45,7 @@ pub(crate) fn record(classes: &Classes, ids: &[u64], put: impl Fn(&mut Values<'_
         collected = collect(&mut buffer, classes.fields(), 0, ids, &put);
     }
     if let Some(class) = found.class.filter(|class| class.is_on()) {
-        dynamic::record_bytes(class, collected.payload());
+        dynamic::record_bytes(class, collected.payload(), 0);
     }
     found.is_new
 }
@@ -69,5 +69,5 @@ fn collect<'a>(
 pub(crate) fn record_words(class: &'static EventClass, words: &[u64]) {
     // SAFETY: any bytes of a number are valid. Little-endian on all targets for which `tracewing` compiles.
     let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
-    dynamic::record_bytes(class, bytes);
+    dynamic::record_bytes(class, bytes, 0);
 }

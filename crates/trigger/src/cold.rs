@@ -112,16 +112,18 @@ fn in_registers<F: FnOnce()>(run: F) {
     unsafe { with_words!(words::<F>(), word, closure!()) }
 }
 
-/// Calls `T`'s function with `first` and the address of `words`. Up to six words need no memory around the
-/// site. Values around the call stay in registers; some may have to be moved on the cold path.
+/// Calls `T`'s function with `first` and the address of `words`, which lie after an address in the code of
+/// the site. Up to six words need no memory around the site. Values around the call stay in registers; some
+/// may have to be moved on the cold path.
 ///
 /// # Safety
 /// As for the function.
 #[inline(always)]
 pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: [Word; COUNT]) {
     if COUNT > WORDS {
+        let located = Located { site: here(), words };
         // SAFETY: the caller's.
-        return unsafe { cold_call_at::<T>(first, words.as_ptr().cast()) };
+        return unsafe { cold_call_at::<T>(first, located.words.as_ptr().cast()) };
     }
     let word = core::array::from_fn(|index| words.get(index).copied().unwrap_or(Word::uninit()));
     macro_rules! function {
@@ -136,6 +138,22 @@ pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: 
     // SAFETY: as above; the registers that the trampoline does not preserve are named. The words are on the
     // stack as long as the function runs; its arguments are the caller's responsibility.
     unsafe { with_words!(COUNT, word, function!()) }
+}
+
+/// Words after the address of their site, as on the stack, where that is the return address.
+#[repr(C)]
+struct Located<const COUNT: usize> {
+    site: usize,
+    words: [Word; COUNT],
+}
+
+/// An address in the code that this is inlined into.
+#[inline(always)]
+pub fn here() -> usize {
+    let here;
+    // SAFETY: computes an address. Not `pure`: it stays out of line, where it is needed.
+    unsafe { asm!("lea {}, [rip]", out(reg) here, options(nomem, nostack, preserves_flags)) };
+    here
 }
 
 /// Calls `T`'s function with these arguments; see [`cold_call`].

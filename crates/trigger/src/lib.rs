@@ -85,12 +85,12 @@ mod thread;
 pub use absent::is_on;
 pub use callback::{AttachError, Attached, CALLBACKS, Trigger};
 #[cfg(all(feature = "sites", target_arch = "x86_64"))]
-pub use cold::{cold, cold_call, cold_call_at};
+pub use cold::{cold, cold_call, cold_call_at, here};
 #[doc(hidden)]
 pub use lock::{Guard, Lock};
 pub use object::{Object, Objects, objects, on_load};
 #[cfg(not(all(feature = "sites", target_arch = "x86_64")))]
-pub use ordinary::{cold, cold_call, cold_call_at};
+pub use ordinary::{cold, cold_call, cold_call_at, here};
 pub use pin::pin;
 pub use place::{Callee, Place};
 #[cfg(feature = "sites")]

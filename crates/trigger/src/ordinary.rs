@@ -12,14 +12,28 @@ pub fn cold<F: FnOnce()>(run: F) {
     run();
 }
 
-/// Calls `T`'s function with `first` and the address of `words`.
+/// Words after the address of their site.
+#[repr(C)]
+struct Located<const COUNT: usize> {
+    site: usize,
+    words: [MaybeUninit<u64>; COUNT],
+}
+
+/// Stands for the address of the code that calls it, which is not known: 0.
+#[inline(always)]
+pub fn here() -> usize {
+    0
+}
+
+/// Calls `T`'s function with `first` and the address of `words`, which lie after the site's address.
 ///
 /// # Safety
 /// As for the function.
 #[inline(always)]
 pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: [MaybeUninit<u64>; COUNT]) {
+    let located = Located { site: here(), words };
     // SAFETY: the caller's.
-    unsafe { T::call(first, words.as_ptr().cast()) }
+    unsafe { T::call(first, located.words.as_ptr().cast()) }
 }
 
 /// Calls `T`'s function with these arguments.

@@ -10,7 +10,8 @@ pub trait Place {
 
 /// A function that a site calls, by [`cold_call`](crate::cold_call) or [`cold_call_at`](crate::cold_call_at).
 pub trait Callee {
-    /// The function. A panic in it aborts the program.
+    /// The function. A panic in it aborts the program. `cold_call` passes words as `second`, after an
+    /// address in the code of the site: in the 8 bytes before them.
     ///
     /// # Safety
     /// The implementation's own conditions.

@@ -5,6 +5,7 @@ use std::backtrace::Backtrace;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tracewing_trigger::{Callee, cold, cold_call, cold_call_at};
 
 static CALLS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
@@ -76,6 +77,20 @@ fn values_arrive_and_others_stay() {
     assert_eq!(std::mem::take(&mut *CALLS.lock().unwrap()), [7, 300, 9, 5]);
 }
 
+static SITE: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes the address before its words.
+struct Sited;
+
+impl Callee for Sited {
+    /// # Safety
+    /// Called by `cold_call`.
+    unsafe extern "C" fn call(_: *const (), words: *const u8) {
+        // SAFETY: what `cold_call` promises.
+        SITE.store(unsafe { words.cast::<usize>().sub(1).read() }, Relaxed);
+    }
+}
+
 /// Consumes the number of words in its first argument.
 struct Recorder;
 
@@ -103,6 +118,11 @@ fn a_function_gets_its_words_and_other_values_stay() {
             // SAFETY: the count matches the words.
             assert_eq!(around(numbers, floats, || unsafe { cold_call::<Recorder, _>(count, words) }), expected);
             assert_eq!(std::mem::take(&mut *CALLS.lock().unwrap()), expected_words);
+            // SAFETY: takes no words.
+            unsafe { cold_call::<Sited, _>(std::ptr::null(), words) };
+            let site = SITE.load(Relaxed);
+            let calls = a_function_gets_its_words_and_other_values_stay as fn() as usize;
+            assert!(cfg!(not(target_arch = "x86_64")) || site.wrapping_sub(calls) < 1 << 20, "{site:#x}");
             let pointer = words.as_ptr().cast();
             // SAFETY: likewise.
             assert_eq!(around(numbers, floats, || unsafe { cold_call_at::<Recorder>(count, pointer) }), expected);

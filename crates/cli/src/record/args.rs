@@ -217,7 +217,8 @@ pub struct BufferArgs {
 #[group(skip)]
 pub struct ContextArgs {
     /// Also record this of the threads of programs: once for each thread, and when it changes, so that no
-    /// event costs more. `tracewing list --context` shows it with each event
+    /// event costs more; `ip` alone is in each event. `tracewing list --context` shows all of it with each
+    /// event
     #[arg(long = "context", value_enum, value_name = "NAME[,NAME]...", value_delimiter = ',')]
     pub fields: Vec<Context>,
 }
@@ -238,6 +239,8 @@ pub enum Context {
     Cgroup,
     /// Namespaces
     Namespaces,
+    /// Instruction pointer: the address in the program that emits the event
+    Ip,
 }
 
 /// When the trace is divided into archives.

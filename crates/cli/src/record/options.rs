@@ -106,6 +106,7 @@ fn context(field: &Context) -> ContextField {
         Context::Gid => ContextField::Gid,
         Context::Cgroup => ContextField::Cgroup,
         Context::Namespaces => ContextField::Namespaces,
+        Context::Ip => ContextField::Ip,
     }
 }
 

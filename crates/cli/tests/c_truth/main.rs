@@ -12,7 +12,7 @@ use harness::{Printed, RunExt, json, traceable};
 use log::*;
 use recorded::build;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -191,6 +191,22 @@ fn without_the_kernel() {
         let description: Value = serde_json::from_str(&description).unwrap();
         assert_eq!(description["processes"].as_array().unwrap().len(), 1, "{description}");
     }
+}
+
+/// The macros of the header pass the address of the code that uses them.
+#[test]
+fn with_addresses() {
+    let Some(run) = record(&["--no-kernel", "--context", "ip"]) else { return };
+    all_of_programs_is_as_logged(&run.trace(), &run.log);
+    let listed = harness::of(&run.trace(), &["list", "--format", "json", "-e", "clerks:re*"]).ran().text();
+    let addresses = |event: &str| -> BTreeSet<u64> {
+        let events = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let of_class = events.filter(|one| one["event"] == event);
+        of_class.map(|one| number(&one["specific_context"], "ip")).collect()
+    };
+    let (requests, responses) = (addresses("clerks:request"), addresses("clerks:response"));
+    assert!(!requests.is_empty() && !responses.is_empty());
+    assert!(requests.is_disjoint(&responses) && !requests.contains(&0) && !responses.contains(&0));
 }
 
 #[test]

@@ -274,7 +274,7 @@ pub(super) fn record(class: &'static EventClass, function: usize) {
 #[inline(never)]
 fn record_slow(class: &'static EventClass, payload: [u8; 8]) {
     if class.is_on() {
-        saved(|| record_bytes(class, &payload));
+        saved(|| record_bytes(class, &payload, 0));
     }
 }
 

@@ -41,7 +41,7 @@ use crate::left_out::LeftOut;
 use crate::listing::Listing;
 use crate::maker::Maker;
 use crate::on_archive::OnArchive;
-use crate::options::{Options, Sharing, When};
+use crate::options::{ContextField, Options, Sharing, When};
 use crate::places::Places;
 use crate::poll::{Poll, Token};
 use crate::priority::Priority;
@@ -180,7 +180,8 @@ fn prepare(
     };
     let trace = trace.map(|trace| trace.with_names(Arc::new(Names::new(clock))));
     let rules = RecordingRules::new(&options.rules, !is_for_events(options));
-    let mut classes = Classes::new(user.as_slice(), recording, class)?;
+    let with_sites = options.context.contains(&ContextField::Ip);
+    let mut classes = Classes::new(user.as_slice(), recording, class)?.with_sites(with_sites);
     let geometry = match output {
         Output::Trace(_) => options.geometry,
         Output::Snapshots(..) => options.geometry.overwriting(),

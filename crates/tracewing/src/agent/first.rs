@@ -28,23 +28,27 @@ const MOST_SEGMENTS: usize = 16;
 const NOT_KNOWN: u32 = u32::MAX;
 
 /// Writes an event of a class without an id, where the recording takes it; else the class has been switched
-/// off since, or has just got its id.
+/// off since, or has just got its id: then gives that, for an event that its filter accepts, and else 0.
 ///
 /// # Safety
 /// Every segment is readable.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn first(class: &'static EventClass, slot: usize, segments: &[Segment]) {
+pub(crate) unsafe fn first(class: &'static EventClass, slot: usize, segments: &[Segment]) -> u16 {
     if !class.is_pending(slot) {
         let id = class.want(slot).id();
         // SAFETY: the caller's.
         let accepts = || unsafe { super::accepts(class, slot, segments) };
-        if id != 0 && (class.filter(slot) == 0 || accepts()) {
-            // SAFETY: the caller's.
-            unsafe { write(class, slot, id, segments) };
-        }
-        return;
+        return if id != 0 && (class.filter(slot) == 0 || accepts()) { id } else { 0 };
     }
+    // SAFETY: the caller's.
+    unsafe { write_first(class, slot, segments) };
+    0
+}
+
+/// # Safety
+/// As for [`first`]; the class is pending.
+unsafe fn write_first(class: &'static EventClass, slot: usize, segments: &[Segment]) {
     // SAFETY: only classes that `made` has made are ever pending.
     let made = unsafe { Made::of(class) };
     let pid = identity::of_caller().map_or(NOT_KNOWN, |caller| caller.pid.as_unsigned());

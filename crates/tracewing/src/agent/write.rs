@@ -269,6 +269,14 @@ pub(super) fn lose_in_child(joined: &Joined, want: Option<(u16, u8)>) {
     }
 }
 
+/// Counts an event lost that has more segments than there is room for.
+#[cold]
+pub(crate) fn too_large(slot: usize) {
+    if let Some(joined) = joined(slot) {
+        count_loss(&joined, Loss::TooLarge);
+    }
+}
+
 /// Counts an event lost on the CPU that the thread runs on.
 pub(super) fn count_loss(joined: &Joined, loss: Loss) {
     if !joined.has_region() {
