@@ -30,6 +30,7 @@ mod critical_path;
 mod filtered;
 mod functions;
 mod images;
+mod known_task;
 mod latency;
 mod live;
 mod locks;
@@ -57,9 +58,10 @@ pub use functions::{
     Call, CallNode, Calls, Certain, Figures, Function, FunctionId, FunctionRow, Functions, FunctionsTable,
     ThreadKey, Unmatched,
 };
+pub use known_task::KnownTask;
 pub use latency::{
-    Bar, Distribution, Episode, Episodes, EventPattern, Group as LatencyGroup, Latency, LatencyTable, Moment,
-    Nesting, Period, Question, QuestionFault,
+    Bar, Distribution, Durations, Episode, Episodes, EventPattern, Group as LatencyGroup, Latency,
+    LatencyTable, Moment, Nesting, Period, Question, QuestionFault,
 };
 pub use live::{Live, Window};
 pub use locks::{

@@ -16,8 +16,9 @@ use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, Table, TableOptions, columns, heads, milliseconds};
 use anyhow::Result;
 use std::io::Write;
+use std::ops::Deref;
 use std::process::ExitCode;
-use tracewing_analysis::{Cuts, Ran, Recorded, Task, Tasks, Thresholds, Window, total};
+use tracewing_analysis::{Cuts, KnownTask, Ran, Task, Tasks, Thresholds, Window, total};
 use tracewing_trace::Zone;
 use tracewing_units::{Duration, Timestamp};
 
@@ -84,75 +85,19 @@ impl Args {
 
 /// A line of the table.
 pub struct Line<'t> {
-    task: &'t Task,
-    ran: &'t Ran,
+    known: KnownTask<'t>,
     zone: Zone,
 }
 
+impl<'t> Deref for Line<'t> {
+    type Target = KnownTask<'t>;
+
+    fn deref(&self) -> &KnownTask<'t> {
+        &self.known
+    }
+}
+
 impl Line<'_> {
-    fn polls(&self) -> bool {
-        !self.ran.recorded.lacks_user_switches
-    }
-
-    /// Whether it is known how long polls last: not of the parts on some CPUs, as threads that sleep or wait
-    /// are on none meanwhile.
-    fn busy(&self) -> bool {
-        knows_busy(self.ran)
-    }
-
-    /// Whether the filter lets through polls as a whole.
-    fn whole_polls(&self) -> bool {
-        self.polls() && !self.ran.cuts.polls
-    }
-
-    /// Whether it lets through what the task did between them.
-    fn between_polls(&self) -> bool {
-        !self.ran.cuts.between_polls
-    }
-
-    /// Whether it is known when the task was ready to run, and all that it was idle.
-    fn task_wakes(&self) -> bool {
-        self.between_polls() && self.polls() && !self.ran.recorded.lacks_user_wakes && !self.task.lacks_wakes
-    }
-
-    /// Whether it is known when the task was idle; without wakes, only during waits that the task reports.
-    fn is_idle(&self) -> bool {
-        self.task_wakes() || self.between_polls() && self.polls() && !self.task.idle_ns.is_zero()
-    }
-
-    /// Time in no column that is shown.
-    fn unknown(&self) -> Duration {
-        let Task { busy_ns, scheduled_ns, idle_ns, nested_ns, unknown_ns, .. } = *self.task;
-        let hidden = [
-            (self.busy(), busy_ns + nested_ns),
-            (self.task_wakes(), scheduled_ns),
-            (self.is_idle(), idle_ns),
-        ];
-        unknown_ns + total(hidden.into_iter().filter(|(is_shown, _)| !is_shown).map(|(_, ns)| ns))
-    }
-
-    /// Whether it is known what the worker did in a poll, which switches of threads show.
-    fn worker(&self) -> bool {
-        self.polls() && !self.ran.switchless
-    }
-
-    /// Whether it is known when the worker was blocked, and when it was ready to run, which wakes of threads
-    /// show.
-    fn wakes(&self) -> bool {
-        self.worker() && self.ran.recorded.wakes && !self.ran.cuts.waits
-    }
-
-    /// Whether it is known what polls had for effects, and that they were useless.
-    fn effects(&self) -> bool {
-        let Recorded { lacks_effects, all_system_calls, .. } = self.ran.recorded;
-        self.whole_polls() && !lacks_effects && all_system_calls && self.task.pending_polls == 0
-    }
-
-    /// Whether it is known how long the task was ready before some poll.
-    fn has_delays(&self) -> bool {
-        self.whole_polls() && self.between_polls() && self.task.delays > 0
-    }
-
     /// A number of what events of tasks and of the kernel show, if they were recorded.
     fn count(&self, is_recorded: bool, count: u64) -> Cell {
         if is_recorded { Cell::least(self.ran.lossy.any(), count) } else { Cell::None }
@@ -220,11 +165,6 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
     }
 }
 
-/// See [`Line::busy`].
-fn knows_busy(ran: &Ran) -> bool {
-    !(ran.recorded.lacks_user_switches || ran.cuts.waits)
-}
-
 /// The columns of a running recording's tasks.
 pub fn live_columns<'t>() -> Vec<Column<Line<'t>>> {
     columns()
@@ -232,7 +172,7 @@ pub fn live_columns<'t>() -> Vec<Column<Line<'t>>> {
 
 /// The tasks of a running recording in the time of a window.
 pub fn live_table(window: &Window, options: &TableOptions, width: Option<usize>) -> Table {
-    let line = |task| Line { task, ran: &window.ran, zone: Zone::Local };
+    let line = |task| Line { known: KnownTask { task, ran: &window.ran }, zone: Zone::Local };
     let lines: Vec<_> = window.tasks.iter().map(line).collect();
     options.layout_of_part(&live_columns()).within(width).table(&lines)
 }
@@ -267,7 +207,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let tasks = tasks.finish();
     let is_gone = lacks_programs(&args.input)?;
     let zone = args.input.zone();
-    let lines: Vec<_> = tasks.iter().map(|task| Line { task, ran: &ran, zone }).collect();
+    let lines: Vec<_> =
+        tasks.iter().map(|task| Line { known: KnownTask { task, ran: &ran }, zone }).collect();
     let format = args.table.format();
     let mut out = screen::stdout(format.into());
     let [lost, least_lost] = losses::members(&ran);
@@ -279,7 +220,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let is_lost = tasks.is_empty() && (ran.lossy.programs || is_gone);
         let count_text = if is_lost { "unknown".to_owned() } else { count.to_string() };
         let tasks_text = format!("{count_text} {}", plural(count, "task"));
-        if knows_busy(&ran) && !is_lost {
+        if KnownTask::knows_busy(&ran) && !is_lost {
             let busy = milliseconds(total(tasks.iter().map(|task| task.busy_ns)));
             writeln!(out, "{tasks_text}, {busy} ms in polls in {duration} ms")?;
         } else {
@@ -361,7 +302,7 @@ mod tests {
         let ran = Ran::default();
         let shown = |lacks_wakes, idle_ns| {
             let task = Task { idle_ns, scheduled_ns, unknown_ns, lacks_wakes, ..Task::default() };
-            let line = Line { task: &task, ran: &ran, zone: Zone::Local };
+            let line = Line { known: KnownTask { task: &task, ran: &ran }, zone: Zone::Local };
             (line.task_wakes(), line.is_idle(), line.unknown().as_ns())
         };
         assert_eq!(shown(false, Duration::ZERO), (true, true, 7));

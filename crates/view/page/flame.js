@@ -1,45 +1,94 @@
 // @ts-check
-// The flame graph of an area: which functions the samples in it hit, and what called them. A click on a function
-// shows only what it called.
+// The flame graph of an area: which functions the samples in it hit, or how long calls of functions took, and
+// what called them. A click on a function, or Enter, shows only what it called; arrow keys go from one to the next.
 
+import { tabs } from "./analyses.js";
 import { result } from "./job.js";
-import { element, head, link } from "./selection.js";
+import { element, head } from "./selection.js";
 import { duration, exact } from "./time.js";
 
 /** Functions that are narrower than this part of the whole are not drawn. */
 const NARROW = 0.002;
 
-/** @typedef {{depth: number, name: string, samples: number, own: number}} Node */
+/** `samples` are nanoseconds in a graph of calls. @typedef {{depth: number, name: string, samples: number, own: number}} Node */
+
+/** What a flame graph is of. @type {Record<string, {title: string, label: string, nothing: string, text: (count: number) => string}>} */
+const KINDS = {
+  samples: {
+    title: "Samples", label: "Samples by call chain",
+    nothing: "These tracks have no samples in this time. Record with --profile to take samples.",
+    text: (count) => `${count.toLocaleString("en")} ${count === 1 ? "sample" : "samples"}`,
+  },
+  graph: {
+    title: "Call times", label: "Time of functions by call chain",
+    nothing: "These tracks have no calls of functions in this time. Record with --functions to see them.",
+    text: duration,
+  },
+};
 
 /**
- * @param {HTMLElement} place @param {{from: number, to: number, rows: number[] | null}} area
- * @param {{close: () => void, lost: (error: unknown) => void, statistics: () => void}} page
+ * @param {HTMLElement} place @param {string} kind @param {{from: number, to: number}} area @param {unknown} asked
+ * @param {{close: () => void, lost: (error: unknown) => void, tab: (kind: string) => void}} page
  */
-export async function showFlame(place, { from, to, rows }, page) {
-  const title = head("Samples", `${duration(to - from)}, from ${exact(from)} to ${exact(to)}`, page.close);
-  title.insertBefore(link("Statistics", page.statistics, "The table of this area"), title.lastElementChild);
+export async function showFlame(place, kind, { from, to }, asked, page) {
+  const { title, label, nothing, text } = KINDS[kind];
   const whole = element("div");
-  whole.append(title);
+  whole.append(head(title, `${duration(to - from)}, from ${exact(from)} to ${exact(to)}`, page.close), tabs(kind, page.tab));
   place.className = "wide";
   place.replaceChildren(whole);
   try {
-    const answer = await result(whole, "flame", rows ? { from, to, rows } : { from, to });
+    const answer = await result(whole, kind === "graph" ? "graph" : "flame", asked);
     if (!answer) return;
     if (answer.samples === 0) {
-      whole.append(element("p", "These tracks have no samples in this time. Record with --profile to take samples."));
+      whole.append(element("p", answer.note ?? nothing));
       return;
     }
     const graph = element("div", undefined, "flame");
     graph.dataset.samples = String(answer.samples);
     graph.setAttribute("role", "tree");
-    graph.setAttribute("aria-label", "Samples by call chain");
+    graph.setAttribute("aria-label", `${label}: arrow keys go to callers, callees and neighbours, Enter enlarges`);
+    graph.addEventListener("keydown", (event) => walk(graph, event));
     whole.append(graph);
-    draw(graph, answer, null);
-    for (const path of answer.replaced) whole.append(element("p", `${path} was replaced after the recording, so its functions have no names.`, "lost"));
+    draw(graph, { samples: answer.samples, nodes: answer.nodes, text }, null, null);
+    for (const path of answer.replaced ?? []) whole.append(element("p", `${path} was replaced after the recording, so its functions have no names.`, "lost"));
+    if (answer.left_out > 0) whole.append(element("p", `${answer.left_out.toLocaleString("en")} smaller functions are left out.`));
   } catch (error) {
     page.lost(error);
     whole.append(element("p", /** @type {Error} */ (error).message, "lost"));
   }
+}
+
+/** Arrow keys: to what calls the function, what it calls, and its neighbours. @param {HTMLElement} graph @param {KeyboardEvent} event */
+function walk(graph, event) {
+  const at = /** @type {HTMLElement | null} */ (event.target instanceof HTMLElement && event.target.closest("[role=treeitem]"));
+  if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
+  const boxes = /** @type {HTMLElement[]} */ ([...graph.querySelectorAll("[role=treeitem]")]);
+  const [level, left, width] = place(at);
+  const middle = left + width / 2;
+  const of = (/** @type {number} */ wanted) => boxes.filter((box) => place(box)[0] === wanted);
+  const within = (/** @type {HTMLElement} */ box) => place(box)[1] >= left - 1e-6 && place(box)[1] < left + width - 1e-6;
+  const beside = of(level).sort((a, b) => place(a)[1] - place(b)[1]);
+  /** @type {Record<string, () => HTMLElement | undefined>} */
+  const to = {
+    ArrowUp: () => of(level - 1).find((box) => place(box)[1] <= middle && middle <= place(box)[1] + place(box)[2]),
+    ArrowDown: () => of(level + 1).filter(within)[0],
+    ArrowLeft: () => beside[beside.indexOf(at) - 1],
+    ArrowRight: () => beside[beside.indexOf(at) + 1],
+    Home: () => boxes[0],
+  };
+  if (!Object.hasOwn(to, event.key)) return;
+  // Otherwise they would move the picture.
+  event.preventDefault();
+  event.stopPropagation();
+  const next = to[event.key]();
+  if (!next) return;
+  for (const box of boxes) box.tabIndex = box === next ? 0 : -1;
+  next.focus();
+}
+
+/** Level, left side and width of a box. @param {HTMLElement} box @returns {[number, number, number]} */
+function place(box) {
+  return [Number(box.getAttribute("aria-level")), parseFloat(box.style.left), parseFloat(box.style.width)];
 }
 
 /** The end of what is below a node. @param {Node[]} nodes @param {number} at */
@@ -49,16 +98,24 @@ function end(nodes, at) {
   return next;
 }
 
+/** @typedef {{samples: number, nodes: Node[], text: (count: number) => string}} Graph */
+
 /**
- * @param {HTMLElement} place @param {{samples: number, nodes: Node[]}} answer @param {number | null} root the function
- * that is as wide as the picture; null for all
+ * @param {HTMLElement} place @param {Graph} graph @param {number | null} root the function that is as wide as the
+ * picture; null for all @param {number | null} focused the function that has the focus; null without one
  */
-function draw(place, answer, root) {
-  const { nodes } = answer;
+function draw(place, graph, root, focused) {
+  const { nodes } = graph;
   const [first, last] = root === null ? [0, nodes.length] : [root, end(nodes, root)];
-  const whole = root === null ? answer.samples : nodes[root].samples;
-  /** @type {HTMLElement[]} */
-  const made = [box({ depth: 0, name: "all", samples: answer.samples, own: 0 }, 0, 1, 0, answer.samples, () => draw(place, answer, null))];
+  const whole = root === null ? graph.samples : nodes[root].samples;
+  const zoom = (/** @type {number | null} */ at) => () => draw(place, graph, at, at ?? -1);
+  const made = [box({ depth: 0, name: "all", samples: graph.samples, own: 0 }, [0, 1, 0], graph, zoom(null))];
+  /** The functions of the boxes; -1 for all. */
+  const of = [-1];
+  const add = (/** @type {number} */ at, /** @type {[number, number, number]} */ where) => {
+    made.push(box(nodes[at], where, graph, zoom(at)));
+    of.push(at);
+  };
   // Those around the chosen one are as wide as it is.
   const around = [];
   for (let at = root ?? -1; at > 0; ) {
@@ -66,7 +123,7 @@ function draw(place, answer, root) {
     do at--; while (at >= 0 && nodes[at].depth >= depth);
     if (at >= 0) around.unshift(at);
   }
-  for (const at of around) made.push(box(nodes[at], 0, 1, nodes[at].depth + 1, answer.samples, () => draw(place, answer, at)));
+  for (const at of around) add(at, [0, 1, nodes[at].depth + 1]);
   /** Where the next node of each depth begins. @type {number[]} */
   const left = [];
   const top = root === null ? 0 : nodes[root].depth;
@@ -79,17 +136,23 @@ function draw(place, answer, root) {
     left[node.depth + 1] = begin;
     if (width < NARROW) continue;
     deepest = Math.max(deepest, node.depth + 1);
-    made.push(box(node, begin, width, node.depth + 1, answer.samples, () => draw(place, answer, at)));
+    add(at, [begin, width, node.depth + 1]);
   }
   place.style.height = `${(deepest + 1) * 19}px`;
   place.replaceChildren(...made);
+  // One of them is reached by Tab; the arrow keys reach the others.
+  const reached = made[Math.max(0, of.indexOf(focused ?? -1))];
+  reached.tabIndex = 0;
+  if (focused !== null) reached.focus();
 }
 
-/** @param {Node} node @param {number} left @param {number} width @param {number} level @param {number} all samples @param {() => void} zoom */
-function box({ name, samples, own }, left, width, level, all, zoom) {
+/** @param {Node} node @param {[number, number, number]} where left side and width as parts of the whole, and level @param {Graph} graph @param {() => void} zoom */
+function box({ name, samples, own }, [left, width, level], graph, zoom) {
   const made = element("button", name);
-  const text = `${name}: ${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"}, ${((samples / all) * 100).toFixed(1)} %${own ? `, ${own.toLocaleString("en")} in itself` : ""}`;
+  const share = ((samples / graph.samples) * 100).toFixed(1);
+  const text = `${name}: ${graph.text(samples)}, ${share} %${own ? `, ${graph.text(own).replace(/ samples?$/, "")} in itself` : ""}`;
   made.title = text;
+  made.tabIndex = -1;
   made.setAttribute("role", "treeitem");
   made.setAttribute("aria-level", String(level + 1));
   made.setAttribute("aria-label", text);

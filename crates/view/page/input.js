@@ -108,7 +108,7 @@ export function keys(page) {
     if (pan) view.pan(MOVE * pan);
     frame = requestAnimationFrame(move);
   };
-  const typing = (/** @type {KeyboardEvent} */ event) => event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || document.querySelector("dialog[open]");
+  const typing = (/** @type {KeyboardEvent} */ event) => event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement || document.querySelector("dialog[open]");
   // These scroll the details.
   const scrolls = (/** @type {KeyboardEvent} */ event) =>
     event.target instanceof Element && event.target.closest("#details") && ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"].includes(event.key);

@@ -34,9 +34,10 @@ export function press(page, name) {
     g: () => {
       const { from, to } = page.found ?? page.view.why ?? page.view;
       if (!page.view.area) page.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: null });
-      page.panels.flame();
+      page.panels.tab("samples");
     },
     c: () => $("share").click(),
+    o: () => page.notes.edit(null),
     i: () => page.chosen && page.pin(page.chosen),
     e: () => /** @type {HTMLElement | null} */ ($("details").querySelector("button"))?.focus(),
     1: () => markEnd(page, 0),

@@ -56,6 +56,7 @@ function connect(page) {
   });
   connectShare(page);
   $("back").addEventListener("click", () => history.back());
+  $("notes").addEventListener("click", () => page.notes.show());
   $("fit").addEventListener("click", () => page.key("f"));
   $("mark").addEventListener("click", () => page.key("m"));
   $("help").addEventListener("click", () => page.key("?"));
@@ -96,6 +97,8 @@ async function start() {
       command: () => command(page),
       svg: () => svg(page),
       chosen: () => page.chosen?.id ?? null,
+      arrows: () => page.picture.shownArrows,
+      notes: () => page.notes.boxes.map(([left, top, , , note]) => ({ left, top, ...note })),
       drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),
       exact,
     },

@@ -49,7 +49,7 @@ export function notice(error) {
   const place = $("notice");
   const [text, button] = [place.querySelector("span"), place.querySelector("button")];
   if (!text || !button) return;
-  text.textContent = String(error instanceof Error ? error.message : error);
+  text.textContent = String(error instanceof Error ? error.message : error).trimEnd();
   button.onclick = () => (place.hidden = true);
   place.hidden = false;
 }

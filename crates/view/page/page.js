@@ -8,6 +8,7 @@ import { Picture } from "./picture.js";
 import { $, canvas, fail, notice } from "./opening.js";
 import { endJob } from "./job.js";
 import { press } from "./keys.js";
+import { Notes } from "./notes.js";
 import { Panels } from "./panels.js";
 import { Search } from "./search.js";
 import { showState } from "./selection.js";
@@ -43,6 +44,7 @@ export class Page {
     this.frame = 0;
     this.asked = 0;
     this.panels = new Panels(this);
+    this.notes = new Notes(this, $("details"));
     this.isLost = false;
     const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
     this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
@@ -51,6 +53,7 @@ export class Page {
     this.view.changed.push(() => [this.redraw(), this.search.moved()]);
     this.view.restored.push(() => this.restored());
     this.fold();
+    void this.notes.load();
   }
 
   /** A row as text. @param {number} id @returns {string} */
@@ -119,7 +122,7 @@ export class Page {
     this.picture.draw(this.layout, width, height);
     const { state } = this.view;
     const selected = state && this.found ? { row: state.row, ...this.found } : null;
-    this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen);
+    this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen, this.notes);
     if (this.path) this.picture.path(this.layout, this.path.steps);
     label($("labels"), this.layout, this.chosen);
     this.picture.askNames(this.layout, () => this.redraw());
@@ -151,6 +154,8 @@ export class Page {
 
   /** @param {number} x @param {number} y */
   click(x, y) {
+    const note = this.notes.at(x, y);
+    if (note) return this.notes.edit(note);
     const track = this.track(y);
     if (!track) return;
     this.chosen = track;
@@ -232,7 +237,7 @@ export class Page {
   forget() {
     endJob();
     [this.found, this.path, this.pointed] = [null, null, null];
-    [this.view.state, this.view.area, this.view.part, this.view.why, this.view.isFlame] = [null, null, null, null, false];
+    [this.view.state, this.view.area, this.view.part, this.view.why, this.view.tab] = [null, null, null, null, ""];
   }
 
   /** Selects the state after the selected one, or before it. @param {-1 | 1} step @param {boolean} ofKind */
@@ -369,12 +374,12 @@ export class Page {
     /** @type {HTMLSelectElement} */ ($("order")).value = this.view.order;
     this.fold();
     if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
-    const { state, area, part, why, isFlame } = this.view;
+    const { state, area, part, why, tab } = this.view;
     if (why && this.rows.has(why.row)) this.panels.why(why, true);
     else if (area) {
       this.panels.area(area);
-      this.view.part = part;
-      if (isFlame) this.panels.flame(true);
+      [this.view.part, this.view.tab] = [part, tab];
+      if (tab) this.panels.tab(tab, true);
       else if (part) this.panels.longest(part, true);
     } else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0, undefined, true);
     else this.clear();

@@ -2,7 +2,8 @@
 // The panels of what is marked or found: statistics of an area, its longest states, its samples, what a thread
 // waited for, a match of the search.
 
-import { showFlame } from "./flame.js";
+import { showTab } from "./analyses.js";
+import { endJob } from "./job.js";
 import { $ } from "./opening.js";
 import { showLongest } from "./longest.js";
 import { showMatch } from "./search.js";
@@ -25,14 +26,14 @@ export class Panels {
     this.page.open();
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
-      if (this.page.view.area !== area || this.page.view.part || this.page.view.isFlame) return;
+      if (this.page.view.area !== area || this.page.view.part || this.page.view.tab) return;
       void showStatistics($("details"), area, {
         lost: (error) => this.page.lost(error, true),
         named: (row) => this.page.named(row),
         close: () => this.page.clear(),
         choose: (row) => this.page.choose(row),
         longest: (part) => this.longest(part),
-        flame: () => this.flame(),
+        tab: (kind) => this.tab(kind),
         why: (row) => (this.page.isWaiter(row) ? () => this.why({ row, from: area.from, to: area.to }) : null),
       });
     }, 80);
@@ -60,17 +61,25 @@ export class Panels {
     }, titled(part.classes));
   }
 
-  /** Shows the samples of the area as a flame graph. @param {boolean} [isRestored] */
-  flame(isRestored = false) {
+  /** Shows what an analysis says of the area. @param {string} kind @param {boolean} [isRestored] */
+  tab(kind, isRestored = false) {
     const { area } = this.page.view;
     if (!area) return;
+    if (kind === "") return this.page.view.step(() => this.area({ ...area }));
     clearTimeout(this.timer);
-    this.page.view.step(() => ([this.page.view.isFlame, this.page.view.part] = [true, null]), isRestored);
+    endJob();
+    this.page.view.step(() => ([this.page.view.tab, this.page.view.part] = [kind, null]), isRestored);
     this.page.open();
-    void showFlame($("details"), area, {
+    void showTab($("details"), kind, area, {
       lost: (error) => this.page.lost(error, true),
       close: () => this.page.clear(),
-      statistics: () => this.page.view.step(() => this.area({ ...area })),
+      named: (row) => this.page.named(row),
+      select: (row, time) => {
+        this.page.choose(row);
+        void this.page.select(row, Math.floor(time), 0);
+      },
+      threadAt: (tid, time) => this.page.threadAt(tid, time),
+      tab: (kind) => this.tab(kind),
     });
   }
 

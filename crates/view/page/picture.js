@@ -46,6 +46,8 @@ export class Picture {
     this.states = new Map();
     this.spansOf = "";
     this.timer = 0;
+    /** What arrows there are: what they mean, from which row to which, when. @type {[string, number, number, number][]} */
+    this.shownArrows = [];
   }
 
   /** The exponent of the buckets: not longer than a pixel. @param {number} width */
@@ -100,8 +102,9 @@ export class Picture {
    * @param {import("./tracks.js").Layout} layout @param {number[]} grid where lines are
    * @param {(import("./selection.js").Found & {row: number}) | null} state the selected one
    * @param {number | null} pointer the pointer's time @param {import("./search.js").Marks} found matches of the search
+   * @param {import("./notes.js").Notes} notes
    */
-  annotate(layout, grid, state, pointer, found) {
+  annotate(layout, grid, state, pointer, found, notes) {
     const { context, width, height } = fit(this.overlay);
     context.clearRect(0, 0, width, height);
     context.globalAlpha = 0.5;
@@ -136,7 +139,8 @@ export class Picture {
       context.fillStyle = ink("--faint");
       context.fillRect(0, layout.pinned * HEIGHT - 1, width, 1);
     }
-    if (state?.waker?.row != null) arrow(context, layout.places([state.waker.row, state.row]), x(state.waker.at));
+    this.shownArrows = [];
+    if (state) this.arrows(context, layout, state, x);
     if (this.view.area) {
       context.fillStyle = ink("--accent");
       for (const time of [this.view.area.from, this.view.area.to]) context.fillRect(Math.round(x(time)), 0, 1, height);
@@ -148,9 +152,25 @@ export class Picture {
         context.fillRect(Math.round(x(found.from + ((part + 0.5) / found.count) * (found.to - found.from))), 0, 1, height);
       }
     }
+    notes.draw(context, layout, x, width, height);
     if (pointer !== null) {
       context.fillStyle = ink("--faint");
       context.fillRect(Math.round(x(pointer)), 0, 1, height);
+    }
+  }
+
+  /**
+   * Arrows to the selected state: what woke it or led to it, and who released its lock.
+   * @param {CanvasRenderingContext2D} context @param {import("./tracks.js").Layout} layout
+   * @param {import("./selection.js").Found & {row: number}} state @param {(time: number) => number} x
+   */
+  arrows(context, layout, { row, waker, cause, released }, x) {
+    for (const [what, other] of /** @type {const} */ ([["wakes", waker], ["wakes", cause], ["releases", released]])) {
+      if (other?.row == null) continue;
+      const [from, to] = layout.places([other.row, row]);
+      if (from === null || to === null || from === to) continue;
+      arrow(context, [from, to], x(other.at), what);
+      this.shownArrows.push([what, other.row, row, other.at]);
     }
   }
 
@@ -251,11 +271,10 @@ export class Picture {
 }
 
 /**
- * An arrow from a row to another at a time: the one woke the other.
- * @param {CanvasRenderingContext2D} context @param {(number | null)[]} places @param {number} x
+ * An arrow from a row to another at a time: what the one did for the other.
+ * @param {CanvasRenderingContext2D} context @param {[number, number]} places @param {number} x @param {string} what
  */
-function arrow(context, [from, to], x) {
-  if (from === null || to === null) return;
+function arrow(context, [from, to], x, what) {
   const down = from < to ? 1 : -1;
   context.strokeStyle = context.fillStyle = ink("--accent");
   context.lineWidth = 2;
@@ -269,6 +288,15 @@ function arrow(context, [from, to], x) {
   context.lineTo(x - 5, to - down * 17);
   context.lineTo(x + 5, to - down * 17);
   context.fill();
+  // Between neighbours there is no room.
+  if (Math.abs(to - from) < 2 * HEIGHT) return;
+  context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+  context.textBaseline = "middle";
+  const width = context.measureText(what).width;
+  context.fillStyle = ink("--paper");
+  context.fillRect(x + 6, (from + to) / 2 - 8, width + 8, 16);
+  context.fillStyle = ink("--accent");
+  context.fillText(what, x + 10, (from + to) / 2 + 0.5);
 }
 
 /** Where the states of a track are that has none here. */

@@ -34,6 +34,8 @@ export class Search {
     this.number = null;
     /** How often one was started or ended: an answer to an earlier one is of no use. */
     this.turn = 0;
+    /** Which one's failure was shown. */
+    this.failed = -1;
     this.text = "";
     /** @type {any} */
     this.state = null;
@@ -80,7 +82,11 @@ export class Search {
       [this.number, this.goes] = [search, goes];
       await this.look();
     } catch (error) {
-      if (turn === this.turn) this.page.lost(error);
+      if (turn !== this.turn) return;
+      // What was typed stays, to be mended; it is no search that the link has.
+      [this.text, this.page.view.find] = ["", ""];
+      this.page.view.tell();
+      this.page.lost(error);
     }
   }
 
@@ -181,7 +187,9 @@ export class Search {
     const marked = state.marked < state.count ? `; the first ${state.marked.toLocaleString("en")} are marked` : "";
     this.status.title = state.failure ?? `${state.within.toLocaleString("en")} in the visible part${marked}`;
     this.status.className = state.failure ? "lost" : "";
-    if (state.failure) this.status.textContent += " …";
+    if (!state.failure || this.failed === this.turn) return;
+    this.failed = this.turn;
+    this.page.lost(new Error(state.failure));
   }
 }
 
@@ -203,7 +211,8 @@ export async function showMatch(place, title, at, text, ways, found) {
   place.replaceChildren(whole);
   const events = new Events(inner, { from: at, to: at }, undefined, ways);
   await events.show();
-  const words = text.toLowerCase().split(/\s+/);
+  // A condition follows after "where".
+  const words = ` ${text}`.toLowerCase().split(" where ", 1)[0].split(/\s+/);
   const match = events.list.find((event) => event.at === at && words.every((word) => `${event.name} ${event.text}`.toLowerCase().includes(word)));
   const tid = match?.tid;
   if (tid != null) found(tid);

@@ -6,8 +6,9 @@ import { Events } from "./events.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{number: number, state: import("./picture.js").State, from: number, to: number}} Neighbour */
+/** What another thread did. @typedef {{at: number, row: number | null, text: string}} Other */
 /**
- * @typedef {Neighbour & {waker: {at: number, row: number | null, text: string} | null, ran_on: number | null,
+ * @typedef {Neighbour & {waker: Other | null, cause: Other | null, released: Other | null, ran_on: number | null,
  *   holders: number[] | null, before: Neighbour | null, after: Neighbour | null}} Found
  */
 /**
@@ -71,7 +72,7 @@ export function showState(place, row, found, track, ways) {
 
 /** @param {number} row @param {Found} found @param {Ways} ways */
 function description(row, found, ways) {
-  const { state, from, to, waker, ran_on, holders, before, after } = found;
+  const { state, from, to, waker, cause, released, ran_on, holders, before, after } = found;
   const list = element("dl");
   const add = (/** @type {string} */ term, /** @type {string | Node} */ value, /** @type {number} */ ns = -1) => {
     const made = element("dd");
@@ -100,14 +101,21 @@ function description(row, found, ways) {
       made.append(at ? ", " : "", link(ways.named(holder), () => ways.go(holder, from), "What it did when the wait began"));
     }
   }
-  if (waker) {
-    const by = waker.row;
-    const made = by === null ? waker.text : link(ways.named(by), () => ways.go(by, waker.at), "What it did then");
-    add("woken by", made).dataset.waker = by === null ? waker.text : String(by);
-  } else if (state.class === 7 && after) add("woken by", "no event reports it");
+  if (released) other("released by", released, "released");
+  if (cause) other("cause", cause, "cause").prepend("woken by ");
+  if (waker) other("woken by", waker, "waker");
+  else if (state.class === 7 && after) add("woken by", "no event reports it");
   neighbour("before", before, before ? from - before.to : 0);
   neighbour("then", after, after ? after.from - to : 0);
   return list;
+
+  /** What another thread did, and when if it was before. @param {string} term @param {Other} other @param {string} kind */
+  function other(term, { at, row: by, text }, kind) {
+    const made = add(term, by === null ? text : link(ways.named(by), () => ways.go(by, at), "What it did then"));
+    if (kind === "cause") made.append(`, ${duration(from - at)} earlier`);
+    made.dataset[kind] = by === null ? text : String(by);
+    return made;
+  }
 
   /** @param {string} term @param {Neighbour | null} of @param {number} gap time between them of which nothing is known */
   function neighbour(term, of, gap) {

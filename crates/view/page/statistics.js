@@ -3,7 +3,9 @@
 
 import { ask } from "./api.js";
 import { CLASSES, EVENT, PARTS, RUNNING } from "./classes.js";
+import { tabs } from "./analyses.js";
 import { element, head, link } from "./selection.js";
+import { field } from "./tables.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{row: number, classes: number[], states: [number, number][]}} Sums */
@@ -40,14 +42,14 @@ const MOST = 300;
 
 /**
  * @param {HTMLElement} place @param {{from: number, to: number, rows: number[] | null}} area
- * @param {{named: (row: number) => string, close: () => void, lost: (error: unknown) => void, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void, flame: () => void, why: (row: number) => (() => void) | null}} page
+ * @param {{named: (row: number) => string, close: () => void, lost: (error: unknown) => void, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void, tab: (kind: string) => void, why: (row: number) => (() => void) | null}} page
  */
 export async function showStatistics(place, area, page) {
   const { from, to } = area;
   const asked = area.rows ? { from, to, rows: area.rows } : { from, to };
   const title = head("Statistics", `${duration(to - from)}, from ${exact(from)} to ${exact(to)}`, page.close);
   const whole = element("div");
-  whole.append(title);
+  whole.append(title, tabs("", page.tab));
   place.className = "wide";
   place.replaceChildren(whole);
   let answer;
@@ -60,7 +62,6 @@ export async function showStatistics(place, area, page) {
   }
   if (answer.rows.length === 0) whole.append(element("p", "No state of these tracks lies in this time."));
   else table(whole, answer, page);
-  title.insertBefore(link("Samples", page.flame, "The functions that were sampled in this area, as a flame graph (G)"), title.lastElementChild);
   if (answer.rows.length > 0) title.insertBefore(save(answer, page.named), title.lastElementChild);
   const left = answer.left_out + Math.max(0, answer.rows.length - MOST);
   if (left > 0) whole.append(element("p", `${left.toLocaleString("en")} more ${left === 1 ? "track was" : "tracks were"} on CPUs for less time.`));
@@ -69,9 +70,8 @@ export async function showStatistics(place, area, page) {
 /** A link to the table as comma-separated values, in nanoseconds. @param {any} answer @param {(row: number) => string} named */
 function save(answer, named) {
   const all = [...COLUMNS, ...RARER];
-  const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
   const head = ["track", ...all.map(({ title, isCount }) => (isCount ? title : `${title} ns`))].join(",");
-  const lines = answer.rows.map((/** @type {Sums} */ sums) => [quoted(named(sums.row)), ...all.map((column) => time(column, sums))].join(","));
+  const lines = answer.rows.map((/** @type {Sums} */ sums) => [field(named(sums.row)), ...all.map((column) => time(column, sums))].join(","));
   const link = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
   link.href = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], { type: "text/csv" }));
   link.download = "statistics.csv";

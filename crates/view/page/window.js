@@ -1,6 +1,7 @@
 // @ts-check
 // The window of time that is seen, the views before it, and links to it.
 
+import { isTab } from "./analyses.js";
 import { MOST_PINS, ORDERS } from "./tracks.js";
 
 /** Shortest window, in nanoseconds. */
@@ -37,8 +38,8 @@ export class View {
     this.area = null;
     /** Of which thread or task, and when, it is asked why. @type {{row: number, from: number, to: number} | null} */
     this.why = null;
-    /** Whether the samples of the area are shown. */
-    this.isFlame = false;
+    /** What of the area is shown: empty for the states of its tracks. */
+    this.tab = "";
     /** @type {(() => void)[]} */
     this.changed = [];
     /** @type {(() => void)[]} */
@@ -105,7 +106,7 @@ export class View {
       parts.push(["list", [row, classes.join("."), ...(state === null ? [] : [state])].join("-")]);
     }
     if (this.why) parts.push(["why", [this.why.row, this.why.from, this.why.to].join("-")]);
-    if (area && this.isFlame) parts.push(["samples", "1"]);
+    if (area && this.tab) parts.push(["show", this.tab]);
     if (this.filter) parts.push(["filter", this.filter]);
     if (this.order !== "used") parts.push(["order", this.order]);
     if (this.pins.length) parts.push(["pin", this.pins.join(".")]);
@@ -137,7 +138,9 @@ export class View {
       : null;
     const [slow, since, until] = (link.get("why") ?? "").split("-").map(number);
     this.why = slow != null && since != null && until != null && since < until ? { row: slow, from: since, to: until } : null;
-    this.isFlame = this.area !== null && link.get("samples") === "1";
+    // Earlier links had `samples=1`.
+    const tab = link.get("samples") === "1" ? "samples" : (link.get("show") ?? "");
+    this.tab = this.area !== null && isTab(tab) ? tab : "";
     this.from = 0;
     this.to = this.length;
     if (from !== null && to !== null && from < to) this.set(from, to);

@@ -10,6 +10,7 @@
 //! | `token` | [`Token`]: what the user's browser knows and other users do not |
 //! | `browser` | [`Opening`]: starts a browser; other users do not see the token |
 //! | `recording` | a recording and its index, which is made if there is none |
+//! | `notes` | what the user notes about a recording |
 //! | `search`, `jobs` | searches among events, and analyses, each in a thread of its own |
 //! | `api` | the answers: one module each |
 //! | `page` | the page's files, which are part of the program |
@@ -26,6 +27,7 @@ mod browser;
 mod error;
 mod guard;
 mod jobs;
+mod notes;
 mod page;
 mod recording;
 mod reply;

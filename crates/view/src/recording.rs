@@ -1,6 +1,7 @@
 //! A recording and its index, which is made if there is none.
 
 use crate::jobs::Jobs;
+use crate::notes::Notes;
 use crate::search::Searches;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ pub(crate) struct Viewed {
     pub(crate) recording: Arc<Recording>,
     pub(crate) searches: Searches,
     pub(crate) jobs: Jobs,
+    pub(crate) notes: Notes,
     cache: Cache,
     ready: OnceLock<Result<Ready, String>>,
     /// Bytes of the recording that were read, and that are to be read, for the index.
@@ -40,6 +42,7 @@ impl Viewed {
             recording: Arc::new(recording),
             searches: Searches::default(),
             jobs: Jobs::default(),
+            notes: Notes::default(),
             cache,
             ready: OnceLock::new(),
             done: AtomicU64::new(0),

@@ -1,11 +1,12 @@
-//! Searches: events whose lines, as `tracewing list --pretty` prints them, have all words of a text. One runs
-//! in a thread of its own; what it has found so far can be asked meanwhile.
+//! Searches: events whose lines, as `tracewing list --pretty` prints them, have all words of a text, and
+//! which satisfy a condition. One runs in a thread of its own; what it has found so far can be asked
+//! meanwhile.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
-use tracewing_trace::{ClockStyle, FieldStyle, Format, Listing, Recording, Sink, Style};
+use tracewing_trace::{ClockStyle, FieldStyle, Filter, Format, Listing, Predicate, Recording, Sink, Style};
 use tracewing_units::{Duration, Timestamp};
 
 /// Most searches that are kept; a further one ends the oldest.
@@ -20,11 +21,19 @@ pub(crate) struct Searches {
     last: AtomicU64,
 }
 
+/// What is searched.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    /// In lower case.
+    pub(crate) words: Vec<String>,
+    /// As `--where` of `tracewing list` takes it.
+    pub(crate) condition: Option<Predicate>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) number: u64,
-    /// In lower case.
-    words: Vec<String>,
+    text: Text,
     is_stopped: AtomicBool,
     found: Mutex<Found>,
 }
@@ -49,13 +58,12 @@ impl Searches {
         &self,
         recording: &Arc<Recording>,
         begin: Timestamp,
-        text: &str,
+        text: Text,
     ) -> Result<u64, String> {
         // Nothing else is published with the number.
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let words = text.split_whitespace().map(str::to_lowercase).collect();
         let (is_stopped, found) = Default::default();
-        let search = Arc::new(Search { number, words, is_stopped, found });
+        let search = Arc::new(Search { number, text, is_stopped, found });
         let (own, recording) = (search.clone(), recording.clone());
         let started = Builder::new().spawn(move || own.run(&recording, begin));
         started.map_err(|error| format!("the search has no thread: {error}"))?;
@@ -102,7 +110,8 @@ impl Search {
         let clock = ClockStyle { seconds: true, ..ClockStyle::default() };
         let fields = FieldStyle { hostname: false, procname: false, vpid: false, ..FieldStyle::default() };
         let style = Style { clock, delta: false, fields, ..Style::default() };
-        let listing = Listing { format: Format::Pretty, style, ..Listing::default() };
+        let filter = Filter { predicate: self.text.condition.clone(), ..Filter::default() };
+        let listing = Listing { format: Format::Pretty, style, filter, ..Listing::default() };
         let listed = listing.print(recording, &mut Matches { search: self, begin });
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         // Clocks may go back a little.
@@ -112,7 +121,7 @@ impl Search {
 
     /// Whether a line has all words; it is in lower case.
     fn matches(&self, line: &str) -> bool {
-        self.words.iter().all(|word| line.contains(word))
+        self.text.words.iter().all(|word| line.contains(word))
     }
 }
 

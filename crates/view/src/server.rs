@@ -3,6 +3,7 @@
 
 use crate::answer::{Decision, Desk, LONGEST};
 use crate::error::Error;
+use crate::notes::Notes;
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use crate::token::Token;
@@ -70,7 +71,8 @@ impl Server {
             Ok((listener.local_addr()?, listener))
         };
         let (address, listener) = bind().map_err(|cause| Error::Listen { port, cause })?;
-        let viewed = Viewed::new(recording, cache);
+        let mut viewed = Viewed::new(recording, cache);
+        viewed.notes = Notes::of(name);
         let desk = Arc::new(Desk { viewed, token, cookie: format!("tracewing-{name}") });
         Ok(Server { listener, address, desk })
     }

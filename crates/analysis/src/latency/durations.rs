@@ -56,7 +56,7 @@ pub struct Bar {
 
 /// Durations as they come.
 #[derive(Debug)]
-pub(crate) struct Durations {
+pub struct Durations {
     all: All,
     /// How many are kept one by one.
     kept: usize,
@@ -84,12 +84,13 @@ impl Default for Durations {
 
 impl Durations {
     /// Of more than `kept`, quantiles come from a histogram.
-    pub(crate) fn keeping(kept: usize) -> Self {
+    pub fn keeping(kept: usize) -> Self {
         let (all, bars) = (All::Each(Vec::new()), Vec::new());
         Self { all, kept, count: 0, min: Duration::ZERO, max: Duration::ZERO, mean: 0.0, squares: 0.0, bars }
     }
 
-    pub(crate) fn add(&mut self, ns: Duration) {
+    /// One more.
+    pub fn add(&mut self, ns: Duration) {
         self.min = if self.count == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
         self.count += 1;
@@ -111,7 +112,8 @@ impl Durations {
         }
     }
 
-    pub(crate) fn finish(self) -> Distribution {
+    /// What is said of all of them.
+    pub fn finish(self) -> Distribution {
         if self.count == 0 {
             return Distribution::default();
         }

@@ -16,7 +16,7 @@ mod fault;
 mod groups;
 mod pairs;
 
-pub use durations::{Bar, Distribution};
+pub use durations::{Bar, Distribution, Durations};
 pub use episodes::Episodes;
 pub use fault::QuestionFault;
 pub use groups::Group;
@@ -25,7 +25,6 @@ pub use pairs::{Moment, Nesting};
 use crate::actor::Actor;
 use crate::analysis::{Analysis, Input, Loss};
 use crate::shown::ShownTimes;
-use durations::Durations;
 use groups::Groups;
 use pairs::Pairs;
 use serde::Serialize;

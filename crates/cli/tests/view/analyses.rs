@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tracewing_testing::{Printed, RunExt, wait_until};
 
 /// The result of an analysis, or why there is none.
-fn result(viewer: &Viewer, path: &str, asked: &Value) -> Result<Value, Value> {
+pub fn result(viewer: &Viewer, path: &str, asked: &Value) -> Result<Value, Value> {
     let job = viewer.ask(path, &asked.to_string());
     let mut state = Value::Null;
     wait_until("the analysis is done", || {
@@ -19,7 +19,7 @@ fn result(viewer: &Viewer, path: &str, asked: &Value) -> Result<Value, Value> {
     if state["failure"].is_null() { Ok(state["result"].take()) } else { Err(state["failure"].take()) }
 }
 
-fn printed(name: &str, arguments: &[&str]) -> Value {
+pub fn printed(name: &str, arguments: &[&str]) -> Value {
     let text = harness::of(&stored(name), arguments).args(["--format", "json"]).succeeds().text();
     serde_json::from_str(&text).unwrap()
 }

@@ -513,7 +513,7 @@ fn tracks_are_pinned_ordered_filtered_and_walked_by_keys_alone() {
     let first: Vec<u64> =
         all.as_array().unwrap().iter().take(3).map(|number| number.as_u64().unwrap()).collect();
     assert!(first.is_sorted(), "{first:?}");
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    browser.wait("location.hash.includes('order=number')");
     let link = browser.value("location.hash").as_str().unwrap().to_owned();
     browser.open(&format!("http://127.0.0.1:{}/{link}", viewer.port));
     assert_eq!(browser.value("tracewing.shown()[0].id"), thread);

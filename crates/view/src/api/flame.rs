@@ -1,35 +1,25 @@
 //! `flame` starts to count the samples of an area by call chain: what `tracewing profile` draws as a flame
 //! graph.
 
-use super::ask::{Refusal, busy, parsed, ready, refused};
+use super::area::Area;
+use super::ask::{Refusal, busy, parsed, ready};
 use super::jobs::Started;
-use super::statistics::chosen;
 use crate::jobs::Job;
 use crate::recording::Viewed;
 use crate::reply::Reply;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter;
 use tracewing_analysis::profile::{Frames, Image, Profile, Samples, Shown};
-use tracewing_index::{Row, RowKind};
 use tracewing_programs::symbols::{Named, Symbols};
-use tracewing_trace::{Filter, Recording, TimePoint};
-use tracewing_units::{Duration, Pid};
+use tracewing_trace::{Filter, Recording};
+use tracewing_units::Pid;
 
 /// Most nodes of an answer: those with fewest samples are left out.
 const MOST: usize = 5000;
 /// Functions within so many others are counted with the last of them.
 const DEEPEST: usize = 128;
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Asked {
-    from: Duration,
-    to: Duration,
-    /// All threads if it is missing. A process stands for its threads, and CPUs for what ran on them.
-    rows: Option<Vec<u32>>,
-}
 
 #[derive(Debug, Serialize)]
 struct Answer {
@@ -45,7 +35,7 @@ struct Answer {
 
 /// A function, or a process, with the samples in it and in what it called; those below it follow it.
 #[derive(Debug, Serialize)]
-struct Node {
+pub(super) struct Node {
     depth: usize,
     name: String,
     samples: u64,
@@ -55,8 +45,8 @@ struct Node {
 
 /// Nodes have numbers instead of names: there may be very many.
 #[derive(Debug, Default)]
-struct Tree {
-    samples: u64,
+pub(super) struct Tree {
+    pub(super) samples: u64,
     own: u64,
     below: BTreeMap<u32, Tree>,
 }
@@ -71,41 +61,15 @@ enum Part {
 
 /// The names of nodes: what has the same name has one number.
 #[derive(Debug, Default)]
-struct Names {
-    all: Vec<String>,
+pub(super) struct Names {
+    pub(super) all: Vec<String>,
     numbers: HashMap<String, u32>,
     of: HashMap<Part, u32>,
 }
 
 pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
-    let Asked { from, to, rows } = parsed(body)?;
-    let ready = ready(viewed)?;
-    let at = |time| ready.index.tail().begin.checked_add(time).map(TimePoint::Absolute);
-    let (Some(begin), Some(end), true) = (at(from), at(to), from < to) else {
-        return Err(refused("there is no such window"));
-    };
-    let mut filter = Filter { from: Some(begin), to: Some(end), ..Filter::default() };
-    let chosen = rows.map(|rows| chosen(ready, rows)).transpose()?;
-    let kinds = |row: &Row| match (row.kind, row.parent) {
-        (_, Some(parent)) if row.is_part() => ready.index.row(parent).kind,
-        _ => row.kind,
-    };
-    let (mut tids, mut cpus) = (BTreeSet::new(), BTreeSet::new());
-    for id in chosen.iter().flatten() {
-        match kinds(ready.index.row(*id)) {
-            RowKind::Thread(tid) => _ = tids.insert(tid),
-            RowKind::Cpu(cpu) => _ = cpus.insert(cpu),
-            _ => {}
-        }
-    }
-    if chosen.is_some() && tids.is_empty() && cpus.is_empty() {
-        return Err(refused("there are no samples of tasks: select threads, processes or CPUs"));
-    }
-    // Where threads are chosen, CPUs choose nothing further.
-    match tids.is_empty() {
-        true => filter.cpus = cpus.into_iter().map(|cpu| cpu..=cpu).collect(),
-        false => filter.tids = tids.into_iter().collect(),
-    }
+    let area: Area = parsed(body)?;
+    let filter = area.threads(ready(viewed)?, "samples")?;
     let recording = viewed.recording.clone();
     let work = move |job: &Job| {
         let answer = count(job, &recording, &filter)?;
@@ -163,7 +127,7 @@ impl Names {
         number
     }
 
-    fn number(&mut self, name: String) -> u32 {
+    pub(super) fn number(&mut self, name: String) -> u32 {
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.all.push(name.clone());
             self.all.len() as u32 - 1
@@ -172,7 +136,7 @@ impl Names {
 }
 
 impl Tree {
-    fn add(&mut self, chain: impl Iterator<Item = u32>, samples: u64) {
+    pub(super) fn add(&mut self, chain: impl Iterator<Item = u32>, samples: u64) {
         let mut at = self;
         at.samples = at.samples.saturating_add(samples);
         for number in chain.take(DEEPEST) {
@@ -183,7 +147,7 @@ impl Tree {
     }
 
     /// The nodes, each before those below it, as far as they have enough samples; and how many have not.
-    fn nodes(&self, names: &[String], job: &Job) -> Result<(Vec<Node>, usize), String> {
+    pub(super) fn nodes(&self, names: &[String], job: &Job) -> Result<(Vec<Node>, usize), String> {
         let mut counts = Vec::new();
         self.counts(&mut counts, job)?;
         let least = match counts.len() > MOST {

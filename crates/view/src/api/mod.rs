@@ -3,19 +3,25 @@
 //! Times are in nanoseconds since the recording begins. Numbers in JSON are exact up to 2^53 in the page:
 //! 104 days.
 
+mod area;
 mod ask;
+mod calls;
+mod durations;
 mod events;
 mod fields;
 mod find;
 mod flame;
+mod graph;
 mod jobs;
 mod longest;
+mod notes;
 mod picture;
 mod search;
 mod selected;
 mod spans;
 mod state;
 mod statistics;
+mod tasks;
 mod tracks;
 mod why;
 
@@ -34,12 +40,18 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "match" => return Some(find::one(viewed, body)),
         "why" => return Some(why::start(viewed, body)),
         "flame" => return Some(flame::start(viewed, body)),
+        "graph" => return Some(graph::start(viewed, body)),
+        "calls" => return Some(calls::start(viewed, body)),
+        "tasks" => return Some(tasks::start(viewed, body)),
+        "notes" => return Some(notes::all(viewed)),
+        "note" => return Some(notes::change(viewed, body)),
         "job" => return Some(jobs::job(viewed, body)),
         "end" => return Some(jobs::end(viewed, body)),
         "forget" => return Some(find::forget(viewed, body)),
         "tracks" => tracks::answer,
         "rows" => picture::answer,
         "spans" => spans::answer,
+        "durations" => durations::answer,
         "at" => selected::answer,
         "longest" => longest::answer,
         "statistics" => statistics::answer,

@@ -6,11 +6,16 @@ use super::spans::{Named, named};
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 use tracewing_index::{Class, Index, RowId, RowKind, Span, StateId, Waker};
 use tracewing_units::Duration;
 
 /// Most holders of a lock.
 const HOLDERS: usize = 20;
+/// Most states before one that are looked at for what caused it.
+const STATES: usize = 100;
+/// Most states of a row of locks that are looked at for a release.
+const HOLDS: usize = 100_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,6 +36,10 @@ struct Answer {
     /// What woke the thread at the end of a block, or at the start of its wait for a CPU; `null` if no event
     /// reports it.
     waker: Option<Woken>,
+    /// Of a poll, or of a thread's time on a CPU: the wake that it follows.
+    cause: Option<Woken>,
+    /// Of a wait for a lock that was acquired: the thread or task that released it last, and when.
+    released: Option<Woken>,
     /// The CPU's row that runs the thread at the start.
     ran_on: Option<u32>,
     /// Of a wait for a lock, the threads and tasks that have it when it begins.
@@ -77,6 +86,8 @@ fn about(ready: &Ready, id: RowId, span: Span) -> Result<Answer, Refusal> {
     Ok(Answer {
         state: neighbour(span),
         waker: waker(index, id, span)?,
+        cause: cause(index, id, span)?,
+        released: released(index, id, span)?,
         ran_on: ran_on(ready, id, span)?,
         holders: holders(index, id, span)?,
         before: index.before(id, span.from)?.map(neighbour),
@@ -89,11 +100,14 @@ fn neighbour(index: &Index, span: Span) -> Neighbour {
 }
 
 fn waker(index: &Index, id: RowId, span: Span) -> Result<Option<Woken>, Refusal> {
-    let at = match index.state(span.state).map(|state| state.class) {
-        Some(Class::Blocked) => span.to,
-        Some(Class::Ready) => span.from,
-        _ => return Ok(None),
-    };
+    match index.state(span.state).map(|state| state.class) {
+        Some(Class::Blocked) => woken(index, id, span.to),
+        Some(Class::Ready) => woken(index, id, span.from),
+        _ => Ok(None),
+    }
+}
+
+fn woken(index: &Index, id: RowId, at: Duration) -> Result<Option<Woken>, Refusal> {
     let woken = index.woken(id, at)?.map(|waker| match waker {
         Waker::Unknown => Woken { at, row: None, text: "unknown".to_owned() },
         Waker::Interrupt(name) => {
@@ -105,6 +119,61 @@ fn waker(index: &Index, id: RowId, span: Span) -> Result<Option<Woken>, Refusal>
         Waker::Row(row) => Woken { at, row: Some(row.0), text: String::new() },
     });
     Ok(woken)
+}
+
+/// The wake that led to a time on a CPU, or to a poll: of the states before it, one after the other, the last
+/// that a wake began or ended.
+fn cause(index: &Index, id: RowId, span: Span) -> Result<Option<Woken>, Refusal> {
+    let class = |span: Span| index.state(span.state).map(|state| state.class);
+    let is_on = |class: Class| class.is_running() || matches!(class, Class::Nested | Class::Preempted);
+    let can_be_woken = matches!(index.row(id).kind, RowKind::Thread(_) | RowKind::Task(_));
+    if !can_be_woken || !class(span).is_some_and(|class| class.is_running()) {
+        return Ok(None);
+    }
+    let mut at = span;
+    for _ in 0..STATES {
+        let Some(before) = index.before(id, at.from)?.filter(|before| before.to == at.from) else { break };
+        match class(before) {
+            Some(Class::Ready) => return woken(index, id, before.from),
+            Some(Class::Blocked) => return woken(index, id, before.to),
+            Some(class) if is_on(class) => at = before,
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+/// The thread or task that released a lock for the selected wait: the last one during the wait. `None` if the
+/// wait ended without the lock, or if no event reports the release.
+fn released(index: &Index, id: RowId, span: Span) -> Result<Option<Woken>, Refusal> {
+    let class = |state: StateId| index.state(state).map(|state| (state.class, &state.about));
+    let Some((Class::Waits, about)) = class(span.state) else { return Ok(None) };
+    let holds = |state: StateId| class(state) == Some((Class::Holds, about));
+    let row = index.row(id);
+    let (mut last, mut is_acquired) = (None, false);
+    let others = index.rows().filter(|(_, other)| {
+        matches!(other.kind, RowKind::Locks(_))
+            && other.process == row.process
+            && other.begin <= span.to
+            && other.end > span.from
+    });
+    for (other, about) in others {
+        if about.parent == row.parent {
+            is_acquired |=
+                index.at(other, span.to)?.is_some_and(|next| next.from == span.to && holds(next.state));
+            continue;
+        }
+        let mut looked = 0;
+        index.spans(other, span.from, span.to, |held| {
+            if holds(held.state) && held.to > span.from && held.to <= span.to {
+                last = last.max(Some((held.to, about.parent.unwrap_or(other))));
+            }
+            looked += 1;
+            if looked < HOLDS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    let released = last.filter(|_| is_acquired);
+    Ok(released.map(|(at, row)| Woken { at, row: Some(row.0), text: String::new() }))
 }
 
 /// The threads and tasks that have a lock when a wait for it begins; most of an answer: [`HOLDERS`].

@@ -35,9 +35,9 @@ struct Answer {
 /// A state for people.
 #[derive(Debug, Serialize)]
 pub(super) struct Named {
-    class: u8,
-    name: String,
-    about: String,
+    pub(super) class: u8,
+    pub(super) name: String,
+    pub(super) about: String,
     /// Of a CPU's state, the row of the thread that it runs.
     thread: Option<u32>,
 }

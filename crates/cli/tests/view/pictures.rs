@@ -1,0 +1,126 @@
+//! Nothing on the page overlaps or is cut off; and the pictures of the docs, which
+//! `UPDATE=1 cargo test -p tracewing-cli --test view pictures` makes from stored recordings.
+
+use crate::cdp::Browser;
+use crate::client::{Viewer, stored};
+use serde_json::{Value, json as object};
+use std::path::{Path, PathBuf};
+use tracewing_testing::installed;
+
+/// Writes what is seen into a folder.
+fn take(browser: &mut Browser, folder: &Path, name: &str) {
+    browser.settle();
+    let picture = browser.call("Page.captureScreenshot", object!({ "format": "png" }));
+    let bytes = decoded(picture["data"].as_str().unwrap());
+    std::fs::write(folder.join(name), bytes).unwrap();
+}
+
+/// The bytes of a text in base 64.
+fn decoded(text: &str) -> Vec<u8> {
+    let value = |sign: u8| match sign {
+        b'A'..=b'Z' => sign - b'A',
+        b'a'..=b'z' => sign - b'a' + 26,
+        b'0'..=b'9' => sign - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let signs: Vec<u32> = text.bytes().filter(|sign| *sign != b'=').map(|sign| value(sign).into()).collect();
+    let bytes = signs.chunks(4).flat_map(|four| {
+        let all = four.iter().enumerate().fold(0, |sum, (at, six)| sum | six << (18 - 6 * at));
+        all.to_be_bytes()[1..four.len()].to_vec()
+    });
+    bytes.collect()
+}
+
+/// Parts of the page that overlap, or reach out of it.
+const FAULTS: &str = "(() => {
+    const boxes = (selector) => [...document.querySelectorAll(selector)].map((one) => [one.id || one.textContent.slice(0, 30), one.getBoundingClientRect()]).filter(([, box]) => box.width > 1 && box.height > 1);
+    const faults = [];
+    for (const selector of ['header > *', '#legend li', '#details h2 > *', '#details .tabs > button']) {
+        const all = boxes(selector);
+        for (const [at, [name, box]] of all.entries()) {
+            if (box.right > innerWidth + 0.5 || box.left < -0.5) faults.push(`${selector} ${name} is cut off`);
+            const next = all[at + 1];
+            if (next && Math.abs(next[1].top - box.top) < 12 && next[1].left < box.right - 0.5) faults.push(`${name} overlaps ${next[0]}`);
+        }
+    }
+    const facts = document.querySelector('#name');
+    if (facts.getBoundingClientRect().width < 20) faults.push('the name is hidden');
+    return faults;
+})()";
+
+#[test]
+fn pictures_of_the_page_have_no_faults() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let other = tempfile::tempdir().unwrap();
+    let folder = match std::env::var_os("UPDATE") {
+        Some(_) => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images"),
+        None => PathBuf::from(other.path()),
+    };
+    let viewer = Viewer::start(&stored("server"));
+    for (width, height) in [(1280, 720), (3840, 2160)] {
+        let mut browser = Browser::start(width, height);
+        browser.open(&viewer.address());
+        assert_eq!(browser.value(FAULTS), object!([]), "{width} at first");
+        // A part of the work, with its statistics.
+        browser.value("tracewing.view.set(tracewing.view.length * 0.3, tracewing.view.length * 0.62)");
+        browser.settle();
+        let x = f64::from(width);
+        let y = browser
+            .value("document.querySelector('.track').getBoundingClientRect().top + 4")
+            .as_f64()
+            .unwrap();
+        browser.drag((x * 0.45, y), (x * 0.72, y + 200.0));
+        browser.wait("document.querySelectorAll('#details tbody tr').length > 2");
+        assert_eq!(browser.value(FAULTS), object!([]), "{width} with statistics");
+        if width == 1280 {
+            take(&mut browser, &folder, "view.png");
+        }
+        for kind in ["calls", "waits", "locks", "tasks", "samples"] {
+            browser.value(&format!("document.querySelector('#details [data-tab={kind}]').click()"));
+            browser.wait(&format!(
+                "document.querySelector('#details [aria-current]')?.dataset.tab === '{kind}'"
+            ));
+            browser.wait("!!document.querySelector('#details .figures, #details .tabs ~ * p, #details .tabs ~ p, #details .flame')");
+            assert_eq!(browser.value(FAULTS), object!([]), "{width} {kind}");
+            if width == 1280 && kind == "locks" {
+                take(&mut browser, &folder, "view-statistics.png");
+            }
+        }
+        browser.value("document.querySelector('#notes').click()");
+        assert_eq!(browser.value(FAULTS), object!([]), "{width} notes");
+        assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+    }
+    lock(&folder);
+}
+
+/// A wait for a lock, with an arrow from the thread that released it.
+fn lock(folder: &Path) {
+    let viewer = Viewer::start(&stored("clerks"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let wait = browser.value(
+        "(async () => {
+            const ask = async (path, asked) => (await fetch(`/api/${path}`, { method: 'POST', body: JSON.stringify(asked) })).json();
+            for (const row of (await ask('tracks', {})).rows.filter(({ kind }) => kind === 'locks')) {
+                const found = await ask('longest', { from: 0, to: tracewing.view.length, rows: [row.id], classes: [11], most: 20 });
+                for (const [, , from] of found.spans) {
+                    const at = await ask('at', { row: row.id, time: from, step: 0 });
+                    if (at.released?.row != null && at.from === from) return [row.id, at.from, at.to];
+                }
+            }
+        })()",
+    );
+    let [row, from, to] = [0, 1, 2].map(|at| wait[at].as_f64().unwrap());
+    let margin = (to - from) * 0.8;
+    browser.value(&format!("tracewing.view.set({}, {})", from - margin, to + margin));
+    browser.settle();
+    browser.value(&format!("tracewing.select({row}, {from})"));
+    browser.wait("document.querySelectorAll('#details .listing tr.within').length > 0");
+    browser.settle();
+    assert_eq!(browser.value(FAULTS), Value::Array(Vec::new()));
+    take(&mut browser, folder, "view-lock.png");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}

@@ -1,0 +1,202 @@
+// @ts-check
+// What analyses say of an area, one tab each: how long system calls, functions, spans, waits and locks took; what
+// tasks did. Every number leads to the states of which it is made.
+
+import { ask } from "./api.js";
+import { showFlame } from "./flame.js";
+import { result } from "./job.js";
+import { element, head } from "./selection.js";
+import { save, table } from "./tables.js";
+import { duration, exact } from "./time.js";
+
+/** Kind and name of each tab. @type {[string, string, string][]} */
+const TABS = [
+  ["", "States", "Time of each track by state"],
+  ["calls", "System calls", "How long system calls took"],
+  ["waits", "Waits", "What threads and tasks waited for, and how long"],
+  ["locks", "Locks", "How long locks were waited for and held"],
+  ["functions", "Functions", "How long calls of functions took"],
+  ["graph", "Call times", "Which function called which, by time, as a flame graph"],
+  ["samples", "Samples", "The functions that were sampled, as a flame graph (G)"],
+  ["spans", "Spans", "How long spans took"],
+  ["tasks", "Tasks", "Polls of tasks, and the waits before them"],
+];
+
+/** Whether there is such a tab. @param {string} kind */
+export function isTab(kind) {
+  return TABS.some(([one]) => one === kind);
+}
+
+/** What a tab says if it has nothing. @type {Record<string, string>} */
+const NOTHING = {
+  calls: "No system call begins and ends in this area. They are recorded with the kernel's events, as root.",
+  waits: "No wait of these threads and tasks begins and ends in this area.",
+  locks: "No lock was acquired and released in this area. Record with --locks to see mutexes.",
+  functions: "No call of a function begins and ends in this area. Record with --functions to see them.",
+  spans: "No span begins and ends in this area.",
+  tasks: "No task exists in this area.",
+};
+
+/**
+ * What the page does for a tab.
+ * @typedef {object} Page
+ * @property {() => void} close
+ * @property {(error: unknown) => void} lost
+ * @property {(row: number) => string} named
+ * @property {(row: number, time: number) => void} select
+ * @property {(tid: string, time: number) => number | undefined} threadAt
+ * @property {(kind: string) => void} tab
+ */
+/** @typedef {{from: number, to: number, rows: number[] | null}} Area */
+/** @typedef {{count: number, min_ns: number, avg_ns: number, p50_ns: number, p90_ns: number, p99_ns: number, p999_ns: number, max_ns: number, quantile_error: number}} Took */
+/** @typedef {Took & {name: string, class: number, states: number[], total_ns: number}} Line */
+/** A state, or a call, with the row that has it. @typedef {{row: number | undefined, from: number, to: number}} Span */
+
+/** Buttons to all tabs. @param {string} chosen @param {(kind: string) => void} go */
+export function tabs(chosen, go) {
+  const made = element("nav", undefined, "tabs");
+  made.setAttribute("aria-label", "Statistics of the area");
+  for (const [kind, text, title] of TABS) {
+    const button = element("button", text);
+    [button.title, button.dataset.tab] = [title, kind];
+    if (kind === chosen) button.setAttribute("aria-current", "true");
+    button.addEventListener("click", () => go(kind));
+    made.append(button);
+  }
+  return made;
+}
+
+/** What is asked for an area. @param {Area} area */
+function asked({ from, to, rows }) {
+  return rows ? { from, to, rows } : { from, to };
+}
+
+/** Shows a tab. @param {HTMLElement} place @param {string} kind @param {Area} area @param {Page} page */
+export async function showTab(place, kind, area, page) {
+  if (kind === "samples" || kind === "graph") return showFlame(place, kind, area, asked(area), page);
+  const { from, to } = area;
+  const [, text] = TABS.find(([one]) => one === kind) ?? TABS[0];
+  const title = head(text, `${duration(to - from)}, from ${exact(from)} to ${exact(to)}`, page.close);
+  const [whole, inner] = [element("div"), element("div")];
+  whole.append(title, tabs(kind, page.tab), inner);
+  place.className = "wide";
+  place.replaceChildren(whole);
+  /** @param {import("./tables.js").Column<any>[]} columns @param {any[]} rows @param {number} sorted */
+  const fill = (columns, rows, sorted) => {
+    if (rows.length === 0) return inner.append(element("p", NOTHING[kind]));
+    inner.append(table(text, columns, rows, sorted));
+    title.insertBefore(save(columns, rows, kind), title.lastElementChild);
+  };
+  try {
+    if (kind === "tasks") {
+      const answer = await result(inner, "tasks", asked(area));
+      if (answer) fill(ofTasks(page, area), answer.tasks, 3);
+    } else if (kind === "calls") {
+      const answer = await result(inner, "calls", asked(area));
+      if (!answer) return;
+      const longest = (/** @type {Line} */ line) => void showCalls(place, area, line.name, page);
+      fill(ofLines("system call", longest), answer.calls, 3);
+      if (answer.unmatched > 0) inner.append(element("p", `${answer.unmatched.toLocaleString("en")} calls begin or end outside of the area, and are not counted.`));
+    } else {
+      const answer = await ask("durations", { ...asked(area), what: kind });
+      const longest = (/** @type {Line} */ line) => void showNamed(place, area, kind, line, page);
+      fill(ofLines(kind.replace(/s$/, ""), longest, kind), answer.names, 3);
+      const left = answer.left_out;
+      if (left > 0) inner.append(element("p", `${left.toLocaleString("en")} more names took less time.`));
+    }
+  } catch (error) {
+    page.lost(error);
+    inner.append(element("p", /** @type {Error} */ (error).message, "lost"));
+  }
+}
+
+/** What is done with what has a name, by class. @type {Record<number, string>} */
+const DONE = { 5: "ready", 6: "preempted", 7: "blocked", 11: "waits", 12: "holds" };
+
+/** @param {string} what a row is of @param {(line: Line) => void} go lists the longest ones @param {string} [kind] @returns {import("./tables.js").Column<Line>[]} */
+function ofLines(what, go, kind) {
+  const hint = "The longest ones";
+  const time = (/** @type {string} */ title, /** @type {(line: Line) => number} */ value) => ({ title, unit: /** @type {const} */ ("ns"), value, hint, act: (/** @type {Line} */ line) => () => go(line) });
+  const isOne = kind !== "waits" && kind !== "locks";
+  return [
+    { title: what, unit: "text", value: ({ name }) => name, act: (line) => () => go(line) },
+    { title: isOne ? "" : "state", unit: "text", value: (line) => (isOne ? "" : (DONE[line.class] ?? "")) },
+    { title: "count", unit: "count", value: ({ count }) => count, hint, act: (line) => () => go(line) },
+    time("total", ({ total_ns }) => total_ns),
+    time("mean", ({ avg_ns }) => Math.round(avg_ns)),
+    time("min", ({ min_ns }) => min_ns),
+    time("p50", ({ p50_ns }) => p50_ns),
+    time("p90", ({ p90_ns }) => p90_ns),
+    time("p99", ({ p99_ns }) => p99_ns),
+    time("max", ({ max_ns }) => max_ns),
+  ].filter(({ title }) => title !== "").map((column) => /** @type {import("./tables.js").Column<Line>} */ (column));
+}
+
+/** @param {Page} page @param {Area} area @returns {import("./tables.js").Column<any>[]} */
+function ofTasks(page, { from }) {
+  const at = (/** @type {any} */ task, /** @type {number | null} */ time) => (task.row === null ? null : () => page.select(task.row, time ?? from));
+  const number = (/** @type {string} */ title, /** @type {"ns" | "count"} */ unit, /** @type {string} */ name, /** @type {string} */ when = "", hint = "What the task did then") =>
+    ({ title, unit, hint, value: (/** @type {any} */ task) => task[name], act: (/** @type {any} */ task) => at(task, when ? task[when] : null) });
+  return [
+    { title: "task", unit: "text", value: (task) => `${task.name || "task"} ${task.task ?? ""}`, act: (task) => at(task, null) },
+    { title: "process", unit: "text", value: ({ process }) => process },
+    number("polls", "count", "polls"),
+    number("busy", "ns", "busy_ns"),
+    number("scheduled", "ns", "scheduled_ns"),
+    number("idle", "ns", "idle_ns"),
+    number("longest poll", "ns", "longest_poll_ns", "longest_poll_begin", "The longest poll"),
+    number("mean delay", "ns", "avg_delay_ns"),
+    number("max delay", "ns", "max_delay_ns", "max_delay_end", "The poll after the longest delay"),
+    number("slept", "ns", "slept_ns", "", "Time in polls in which the worker slept"),
+    number("long", "count", "long_polls", "", "Polls that ran for 10 ms or longer"),
+    number("blocking", "count", "blocking_polls", "", "Polls in which the worker slept for 1 ms or longer"),
+  ];
+}
+
+/** Lists the longest system calls of a name. @param {HTMLElement} place @param {Area} area @param {string} name @param {Page} page */
+async function showCalls(place, area, name, page) {
+  const inner = frame(place, `Longest ${name}`, area, "calls", page);
+  try {
+    const answer = await result(inner, "calls", { ...asked(area), name });
+    if (!answer) return;
+    const spans = answer.longest.map((/** @type {{tid: string | null, from: number, to: number}} */ call) =>
+      ({ row: call.tid === null ? undefined : page.threadAt(call.tid, call.from), from: call.from, to: call.to }));
+    inner.append(list(spans, page));
+  } catch (error) {
+    page.lost(error);
+    inner.append(element("p", /** @type {Error} */ (error).message, "lost"));
+  }
+}
+
+/** Lists the longest states of a name. @param {HTMLElement} place @param {Area} area @param {string} kind @param {Line} line @param {Page} page */
+async function showNamed(place, area, kind, line, page) {
+  const inner = frame(place, `Longest ${line.name}`, area, kind, page);
+  try {
+    const answer = await ask("durations", { ...asked(area), what: kind, states: line.states });
+    inner.append(list(answer.longest.map((/** @type {number[]} */ [row, from, to]) => ({ row, from, to })), page));
+  } catch (error) {
+    page.lost(error);
+    inner.append(element("p", /** @type {Error} */ (error).message, "lost"));
+  }
+}
+
+/** A panel with tabs. @param {HTMLElement} place @param {string} text @param {Area} area @param {string} kind @param {Page} page */
+function frame(place, text, { from, to }, kind, page) {
+  const [whole, inner] = [element("div"), element("div")];
+  whole.append(head(text, `from ${exact(from)} to ${exact(to)}`, page.close), tabs(kind, page.tab), inner);
+  place.className = "wide";
+  place.replaceChildren(whole);
+  return inner;
+}
+
+/** Each leads to its events. @param {Span[]} spans @param {Page} page */
+function list(spans, page) {
+  const go = (/** @type {Span} */ { row, from }) => (row === undefined ? null : () => page.select(row, from));
+  /** @type {import("./tables.js").Column<Span>[]} */
+  const columns = [
+    { title: "begin", unit: "text", value: ({ from }) => exact(from), act: go },
+    { title: "duration", unit: "ns", value: ({ from, to }) => to - from, act: go, hint: "Select it: its events" },
+    { title: "track", unit: "text", value: ({ row }) => (row === undefined ? null : page.named(row)), act: go },
+  ];
+  return table("The longest ones", columns, spans, 1);
+}

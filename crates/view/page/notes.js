@@ -1,0 +1,250 @@
+// @ts-check
+// The user's notes: each has a time, perhaps a track, and a text. They are drawn into the picture, listed, edited,
+// and saved to and read from a file. The server keeps them. Their texts are never markup.
+
+import { ask } from "./api.js";
+import { ink } from "./classes.js";
+import { notice } from "./opening.js";
+import { element, head } from "./selection.js";
+import { table } from "./tables.js";
+import { exact } from "./time.js";
+import { HEIGHT } from "./tracks.js";
+
+/** Longest text in the picture, in signs, and widest, in pixels. */
+const [LONGEST, WIDEST] = [60, 220];
+/** Size of a request, and of a file that is read, in bytes: the server takes no longer request. */
+const [REQUEST, FILE] = [40_000, 4_000_000];
+
+/** @typedef {{kind: string, number: string, process: string}} Track */
+/** @typedef {{time: number, track: Track | null, text: string}} Note */
+
+export class Notes {
+  /** @param {import("./page.js").Page} page @param {HTMLElement} place the panel */
+  constructor(page, place) {
+    [this.page, this.place] = [page, place];
+    /** @type {Note[]} */
+    this.list = [];
+    /** Where the notes are in the picture: left, top, right, bottom. @type {[number, number, number, number, Note][]} */
+    this.boxes = [];
+  }
+
+  async load() {
+    try {
+      this.list = (await ask("notes")).notes;
+      this.page.redraw();
+    } catch (error) {
+      this.page.lost(error);
+    }
+  }
+
+  /** Adds and removes some; whether that was done. @param {Note[]} add @param {Note[]} remove */
+  async change(add, remove) {
+    try {
+      this.list = (await ask("note", { add, remove })).notes;
+    } catch (error) {
+      this.page.lost(error);
+      return false;
+    }
+    this.page.redraw();
+    return true;
+  }
+
+  /** The track of a row, by what stays the same in other indexes. @param {number} row @returns {Track | null} */
+  track(row) {
+    const of = this.page.thread(row);
+    if (!of) return null;
+    const process = of.parent === null ? "" : (this.page.rows.get(of.parent)?.number ?? "");
+    return { kind: of.kind, number: of.number, process };
+  }
+
+  /** The row of a note. @param {Note} note @returns {number | null} */
+  row({ track, time }) {
+    if (!track) return null;
+    const fit = [...this.page.rows.values()].filter(({ kind, number, parent }) => {
+      const process = parent === null ? "" : (this.page.rows.get(parent)?.number ?? "");
+      return kind === track.kind && number === track.number && process === track.process;
+    });
+    return (fit.find(({ begin, end }) => begin <= time && time <= end) ?? fit[0])?.id ?? null;
+  }
+
+  /**
+   * Draws those that are seen: in their tracks, or through the whole picture.
+   * @param {CanvasRenderingContext2D} context @param {import("./tracks.js").Layout} layout
+   * @param {(time: number) => number} x @param {number} width @param {number} height
+   */
+  draw(context, layout, x, width, height) {
+    this.boxes = [];
+    context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    context.textBaseline = "middle";
+    const seen = this.list.filter(({ time }) => x(time) >= 0 && x(time) <= width);
+    /** Where the last text of each line ends: none is drawn over another. @type {Map<number, number>} */
+    const ends = new Map();
+    for (const note of seen) {
+      const row = this.row(note);
+      const [middle] = row === null ? [null] : layout.places([row]);
+      if (row !== null && (middle === null || middle < 0 || middle > height)) continue;
+      const [left, top] = [Math.round(x(note.time)), middle === null ? 2 : middle - HEIGHT / 2 + 2];
+      const line = note.text.split("\n", 1)[0];
+      const text = line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
+      const wide = Math.min(WIDEST, context.measureText(text).width) + 10;
+      const isWide = left >= (ends.get(top) ?? 0) && left + wide <= width;
+      const right = left + (isWide ? wide : 8);
+      context.fillStyle = ink("--note");
+      context.fillRect(left, middle === null ? 0 : top, 2, middle === null ? height : HEIGHT - 4);
+      context.fillRect(left, top, right - left, isWide ? HEIGHT - 6 : 10);
+      if (isWide) {
+        context.fillStyle = ink("--note-ink");
+        context.save();
+        context.beginPath();
+        context.rect(left, top, right - left, HEIGHT);
+        context.clip();
+        context.fillText(text, left + 6, top + (HEIGHT - 6) / 2 + 0.5);
+        context.restore();
+      }
+      ends.set(top, Math.max(ends.get(top) ?? 0, right + 3));
+      this.boxes.push([left - 2, top, right + 2, top + HEIGHT - 6, note]);
+    }
+  }
+
+  /** The note at a place of the picture. @param {number} x @param {number} y */
+  at(x, y) {
+    return this.boxes.find(([left, top, right, bottom]) => left <= x && x <= right && top <= y && y <= bottom)?.[4];
+  }
+
+  /** Lists all notes. */
+  show() {
+    const title = head("Notes", this.list.length === 1 ? "1 note" : `${this.list.length} notes`, () => this.page.clear());
+    const [whole, buttons] = [element("div"), element("div", undefined, "tabs")];
+    const add = element("button", "New note");
+    add.title = "At the selection, the marked area, or the middle of the visible part";
+    add.addEventListener("click", () => this.edit(null));
+    const out = element("button", "Save as a file");
+    out.addEventListener("click", () => this.save());
+    const input = /** @type {HTMLInputElement} */ (element("input"));
+    [input.type, input.accept, input.className] = ["file", ".json,application/json", "unseen"];
+    input.setAttribute("aria-label", "File with notes");
+    input.addEventListener("change", () => void this.read(input));
+    const into = element("button", "Add from a file");
+    into.addEventListener("click", () => input.click());
+    buttons.append(add, out, into, input);
+    whole.append(title, buttons);
+    /** @type {import("./tables.js").Column<Note>[]} */
+    const columns = [
+      { title: "time", unit: "text", value: ({ time }) => exact(time), act: (note) => () => this.go(note), hint: "Show it" },
+      { title: "track", unit: "text", value: (note) => this.where(note) },
+      { title: "note", unit: "text", value: ({ text }) => text, act: (note) => () => this.edit(note), hint: "Change it" },
+    ];
+    if (this.list.length > 0) whole.append(table("Notes", columns, this.list, 0));
+    else whole.append(element("p", "There are no notes yet. They are kept in your data folder, not in the recording."));
+    this.open(whole);
+    add.focus();
+  }
+
+  /** @param {Note} note */
+  where(note) {
+    const row = this.row(note);
+    if (row !== null) return this.page.named(row);
+    return note.track ? `${note.track.kind} ${note.track.number}, not in this recording` : "all";
+  }
+
+  /** @param {HTMLElement} whole */
+  open(whole) {
+    this.page.open();
+    this.place.className = "wide";
+    this.place.replaceChildren(whole);
+  }
+
+  /** Shows where a note is. @param {Note} note */
+  go(note) {
+    const row = this.row(note);
+    if (row !== null) this.page.choose(row);
+    const half = (this.page.view.to - this.page.view.from) / 2;
+    if (note.time < this.page.view.from || note.time > this.page.view.to) this.page.view.set(note.time - half, note.time + half);
+    this.page.pointed = note.time;
+    this.page.redraw();
+  }
+
+  /** Where a new one is: at the selection, the area, or the middle. @returns {Note} */
+  fresh() {
+    const { found, chosen, view } = this.page;
+    if (view.state && found) return { time: found.from, track: this.track(view.state.row), text: "" };
+    const row = view.area ? (view.area.rows?.length === 1 ? view.area.rows[0] : null) : (chosen?.id ?? null);
+    const time = Math.round(view.area?.from ?? (view.from + view.to) / 2);
+    return { time, track: row === null ? null : this.track(row), text: "" };
+  }
+
+  /** Changes a note, or makes a new one. @param {Note | null} old */
+  edit(old) {
+    const note = old ?? this.fresh();
+    const title = head(old ? "Note" : "New note", `${exact(note.time)}, ${this.where(note)}`, () => this.page.clear());
+    const [whole, text, buttons] = [element("div"), /** @type {HTMLTextAreaElement} */ (element("textarea")), element("div", undefined, "tabs")];
+    [text.value, text.rows, text.maxLength] = [note.text, 4, 600];
+    text.setAttribute("aria-label", "Text of the note");
+    const keep = element("button", "Keep");
+    keep.addEventListener("click", async () => {
+      const isDone = text.value.trim() === "" || (await this.change([{ ...note, text: text.value }], old ? [old] : []));
+      if (isDone) this.show();
+    });
+    text.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) keep.click();
+      else if (event.key === "Escape") this.show();
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    buttons.append(keep);
+    if (old) {
+      const remove = element("button", "Remove");
+      remove.addEventListener("click", async () => (await this.change([], [old])) && this.show());
+      buttons.append(remove);
+    }
+    const back = element("button", "All notes");
+    back.addEventListener("click", () => this.show());
+    buttons.append(back);
+    whole.append(title, text, buttons);
+    this.open(whole);
+    text.focus();
+  }
+
+  /** Saves all as a file. */
+  save() {
+    const link = /** @type {HTMLAnchorElement} */ (element("a"));
+    const text = JSON.stringify({ notes: this.list }, null, 1);
+    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    link.download = "notes.json";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  }
+
+  /** Adds the notes of a file. @param {HTMLInputElement} input */
+  async read(input) {
+    const file = input.files?.[0];
+    input.value = "";
+    if (!file) return;
+    let notes;
+    try {
+      if (file.size > FILE) throw new Error(`${file.name} is too large: a file of notes has at most 4 MB.`);
+      notes = JSON.parse(await file.text()).notes.map((/** @type {any} */ note) => {
+        const { kind, number, process } = note.track ?? {};
+        const track = note.track ? { kind: String(kind), number: String(number), process: String(process) } : null;
+        if (!Number.isSafeInteger(note.time) || note.time < 0) throw new Error("a note has no time");
+        return { time: note.time, track, text: String(note.text) };
+      });
+    } catch (error) {
+      return notice(new Error(`This is no file of notes: ${/** @type {Error} */ (error).message}`));
+    }
+    /** @type {Note[]} */
+    let some = [];
+    let size = 0;
+    for (const note of [...notes, null]) {
+      const more = note ? new TextEncoder().encode(JSON.stringify(note)).length : REQUEST;
+      if (size + more > REQUEST && some.length > 0) {
+        if (!(await this.change(some, []))) break;
+        [some, size] = [[], 0];
+      }
+      if (note) some.push(note);
+      size += more;
+    }
+    this.show();
+  }
+}

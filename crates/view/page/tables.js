@@ -1,0 +1,109 @@
+// @ts-check
+// Tables that are sorted by a click on a column, and saved as comma-separated values.
+
+import { element, link } from "./selection.js";
+import { duration } from "./time.js";
+
+/** Lines that are shown at most. */
+const MOST = 300;
+
+/**
+ * A column: its times are in nanoseconds; what is unknown is null. `act`: where a value leads.
+ * @template R
+ * @typedef {object} Column
+ * @property {string} title
+ * @property {"text" | "ns" | "count"} unit
+ * @property {(row: R) => string | number | null} value
+ * @property {(row: R) => (() => void) | null} [act]
+ * @property {string} [hint] what the column has, and where it leads
+ */
+
+/** @param {string | number | null} value @param {"text" | "ns" | "count"} unit */
+function shown(value, unit) {
+  if (value === null) return "–";
+  if (unit === "text") return String(value);
+  return unit === "ns" ? duration(Number(value)) : Number(value).toLocaleString("en");
+}
+
+/**
+ * @template R
+ * @param {string} label for screen readers @param {Column<R>[]} columns the first one names the row
+ * @param {R[]} rows @param {number} sorted the column that orders them at first
+ * @returns {HTMLElement}
+ */
+export function table(label, columns, rows, sorted) {
+  const whole = element("div");
+  const made = element("table", undefined, "figures");
+  made.setAttribute("aria-label", label);
+  const [top, body, line] = [element("thead"), element("tbody"), element("tr")];
+  let [by, isRising] = [sorted, columns[sorted].unit === "text"];
+  const more = element("p");
+  const fill = () => {
+    const { value, unit } = columns[by];
+    const order = (/** @type {R} */ a, /** @type {R} */ b) => {
+      const [one, other] = [value(a), value(b)];
+      // What is unknown comes last.
+      if (one === null || other === null) return Number(one === null) - Number(other === null);
+      const found = unit === "text" ? String(one).localeCompare(String(other), "en", { numeric: true }) : Number(one) - Number(other);
+      return isRising ? found : -found;
+    };
+    const all = [...rows].sort(order);
+    body.replaceChildren(...all.slice(0, MOST).map((row) => cells(columns, row)));
+    for (const [at, cell] of [...line.children].entries()) {
+      cell.setAttribute("aria-sort", at !== by ? "none" : isRising ? "ascending" : "descending");
+    }
+    more.textContent = all.length > MOST ? `${(all.length - MOST).toLocaleString("en")} more lines are not shown; the CSV file has them.` : "";
+    more.hidden = all.length <= MOST;
+  };
+  for (const [at, column] of columns.entries()) {
+    const cell = element("th");
+    cell.setAttribute("scope", "col");
+    const button = element("button", column.title);
+    if (column.hint) button.title = column.hint;
+    button.addEventListener("click", () => {
+      [by, isRising] = [at, at === by ? !isRising : column.unit === "text"];
+      fill();
+    });
+    cell.append(button);
+    line.append(cell);
+  }
+  top.append(line);
+  made.append(top, body);
+  fill();
+  whole.append(made, more);
+  return whole;
+}
+
+/** @template R @param {Column<R>[]} columns @param {R} row */
+function cells(columns, row) {
+  const line = element("tr");
+  for (const [at, { unit, value, act, hint }] of columns.entries()) {
+    const cell = element(at === 0 ? "th" : "td");
+    if (at === 0) cell.setAttribute("scope", "row");
+    const found = value(row);
+    const go = found === null ? null : (act?.(row) ?? null);
+    const text = shown(found, unit);
+    if (at === 0) cell.title = text;
+    cell.append(go ? link(text, go, at === 0 ? text : hint) : text);
+    if (unit === "text") cell.className = "text";
+    else if (found !== null) cell.dataset.ns = String(found);
+    line.append(cell);
+  }
+  return line;
+}
+
+/** A field of a line of comma-separated values. @param {string | number | null} value */
+export function field(value) {
+  if (typeof value === "number") return String(value);
+  return value === null ? "" : `"${value.replaceAll('"', '""')}"`;
+}
+
+/** A link to a table as comma-separated values, in nanoseconds. @template R @param {Column<R>[]} columns @param {R[]} rows @param {string} name of the file */
+export function save(columns, rows, name) {
+  const head = columns.map(({ title, unit }) => field(unit === "ns" ? `${title} ns` : title)).join(",");
+  const lines = rows.map((row) => columns.map(({ value }) => field(value(row))).join(","));
+  const made = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
+  made.href = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], { type: "text/csv" }));
+  made.download = `${name}.csv`;
+  return made;
+}

@@ -1,0 +1,166 @@
+//! `durations`: how long calls of functions, spans, waits or locks of an area lasted, by name, and the
+//! longest ones of a name. Only what begins and ends within the area counts.
+
+use super::area::Area;
+use super::ask::{Refusal, parsed, refused};
+use super::spans::named;
+use crate::recording::Ready;
+use crate::reply::Reply;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::ops::ControlFlow;
+use tracewing_analysis::{Distribution, Durations};
+use tracewing_index::{Class, Index, Row, RowId, RowKind, Span, StateId};
+use tracewing_units::Duration;
+
+/// Most names, and longest ones of some, in an answer.
+const MOST: usize = 1000;
+const LONGEST: usize = 300;
+/// Durations of a name that are kept; quantiles of more come from a histogram.
+const KEPT: usize = 1 << 12;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    from: Duration,
+    to: Duration,
+    rows: Option<Vec<u32>>,
+    what: What,
+    /// Lists the longest ones of these states.
+    #[serde(default)]
+    states: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum What {
+    Functions,
+    Spans,
+    Locks,
+    Waits,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    names: Vec<Line>,
+    left_out: usize,
+    /// Row, beginning and end, the longest first.
+    longest: Vec<(u32, Duration, Duration)>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    name: String,
+    class: u8,
+    /// The states that have this name.
+    states: Vec<u32>,
+    total_ns: Duration,
+    #[serde(flatten)]
+    took: Distribution,
+}
+
+/// What has one name.
+#[derive(Debug)]
+struct Group {
+    states: BTreeSet<u32>,
+    sum: Duration,
+    took: Durations,
+}
+
+impl What {
+    fn is_of(self, row: &Row) -> bool {
+        match self {
+            What::Functions => matches!(row.kind, RowKind::Calls(_)),
+            What::Spans => matches!(row.kind, RowKind::Spans(_)),
+            What::Locks => matches!(row.kind, RowKind::Locks(_)),
+            What::Waits => matches!(row.kind, RowKind::Thread(_) | RowKind::Task(_)),
+        }
+    }
+
+    fn is_in(self, class: Class) -> bool {
+        let is_wait = matches!(class, Class::Blocked | Class::Ready | Class::Preempted);
+        !matches!(self, What::Waits) || is_wait
+    }
+}
+
+pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
+    let Asked { from, to, rows, what, states } = parsed(body)?;
+    if from > to {
+        return Err(refused("there is no such window"));
+    }
+    let area = Area { from, to, rows };
+    let index = &ready.index;
+    let mut groups: HashMap<(u8, String), Group> = HashMap::new();
+    // States have few names: each is looked up once.
+    let mut names: HashMap<StateId, (u8, String)> = HashMap::new();
+    let mut longest = BinaryHeap::new();
+    for id in rows_of(ready, &area, what)? {
+        index.spans(id, from, to, |span| {
+            let class = index.state(span.state).map(|state| state.class);
+            if span.from < from || span.to > to || !class.is_some_and(|class| what.is_in(class)) {
+                return ControlFlow::Continue(());
+            }
+            let key = names.entry(span.state).or_insert_with(|| name(index, span.state));
+            add(&mut groups, key, span);
+            if states.contains(&span.state.0) {
+                longest.push(Reverse((span.to - span.from, Reverse((span.from, id.0)))));
+                if longest.len() > LONGEST {
+                    longest.pop();
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    let span = |Reverse((length, Reverse((begin, row))))| (row, begin, begin + length);
+    let longest = longest.into_sorted_vec().into_iter().map(span).collect();
+    let line = |((class, name), Group { states, sum, took })| Line {
+        name,
+        class,
+        states: states.into_iter().collect(),
+        total_ns: sum,
+        took: took.finish(),
+    };
+    let mut names: Vec<Line> = groups.into_iter().map(line).collect();
+    names.sort_by(|one, other| {
+        (other.total_ns, &one.name, one.class).cmp(&(one.total_ns, &other.name, other.class))
+    });
+    let left_out = names.len().saturating_sub(MOST);
+    names.truncate(MOST);
+    Ok(Reply::json(&Answer { names, left_out, longest }))
+}
+
+fn add(groups: &mut HashMap<(u8, String), Group>, key: &(u8, String), span: Span) {
+    let length = span.to - span.from;
+    let new = || Group { states: BTreeSet::new(), sum: Duration::ZERO, took: Durations::keeping(KEPT) };
+    // Most are known: their name is not copied.
+    if !groups.contains_key(key) {
+        groups.insert(key.clone(), new());
+    }
+    if let Some(group) = groups.get_mut(key) {
+        group.states.insert(span.state.0);
+        group.sum += length;
+        group.took.add(length);
+    }
+}
+
+/// The class of a state, and what it is about.
+fn name(index: &Index, state: StateId) -> (u8, String) {
+    let named = named(index, state);
+    (named.class, if named.about.is_empty() { named.name } else { named.about })
+}
+
+/// The rows that have what is asked: those of the area, and the parts of its threads and tasks.
+fn rows_of(ready: &Ready, area: &Area, what: What) -> Result<Vec<RowId>, Refusal> {
+    let fits = |(id, row): (RowId, &Row)| {
+        (what.is_of(row) && row.begin < area.to && row.end > area.from).then_some((id, row.parent))
+    };
+    let all: BTreeMap<RowId, Option<RowId>> = ready.index.rows().filter_map(fits).collect();
+    let Some(ids) = area.ids(ready)? else { return Ok(all.into_keys().collect()) };
+    let ids: BTreeSet<RowId> = ids.into_iter().collect();
+    let is_part = |id: RowId| ready.index.row(id).is_part();
+    let is_in = |id: RowId, parent: Option<RowId>| {
+        ids.contains(&id) || is_part(id) && parent.is_some_and(|parent| ids.contains(&parent))
+    };
+    Ok(all.into_iter().filter(|(id, parent)| is_in(*id, *parent)).map(|(id, _)| id).collect())
+}
