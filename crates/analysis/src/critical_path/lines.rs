@@ -24,30 +24,54 @@ pub struct CriticalPaths<F> {
 
 /// The interval in which something is known of an LWP or a user thread.
 #[derive(Debug, Default, Clone, Copy)]
-struct Life(Option<(Timestamp, Timestamp)>);
+struct Life(Option<Known>);
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    from: Timestamp,
+    to: Timestamp,
+    /// Begin of the last stored part. What is reported next matters from then on: it ends that part, or
+    /// follows it.
+    last: Timestamp,
+}
 
 impl Life {
-    /// Extends it; returns the part of the interval that is after everything before, if any.
+    /// Extends it; returns the part of the interval that is after everything before, if any, and since when
+    /// that matters.
     #[inline]
-    fn add(&mut self, from: Timestamp, to: Timestamp) -> Option<(Timestamp, Timestamp)> {
-        let (first, from) = self.0.map_or((from, from), |(first, last)| (first, from.max(last)));
+    fn add(&mut self, from: Timestamp, to: Timestamp) -> Option<(Timestamp, Timestamp, Timestamp)> {
+        let known = self.0.map_or((from, from, from), |known| (known.from, from.max(known.to), known.last));
+        let (first, from, since) = known;
         (from < to).then(|| {
-            self.0 = Some((first, to));
-            (from, to)
+            self.0 = Some(Known { from: first, to, last: from });
+            (from, to, since)
         })
+    }
+
+    /// Since when something matters that happens at a time.
+    #[inline]
+    fn since(&self, at: Timestamp) -> Timestamp {
+        self.0.map_or(at, |known| known.last.min(at))
+    }
+
+    /// From when to when it is known.
+    fn ends(&self) -> Option<(Timestamp, Timestamp)> {
+        self.0.map(|known| (known.from, known.to))
     }
 }
 
 #[derive(Debug, Default)]
 struct LiveLwp {
     life: Life,
-    /// Since when it is not reported for which user thread it works.
-    open: Option<Timestamp>,
+    /// Since when it is not reported for which user thread it works, and since when that matters.
+    open: Option<(Timestamp, Timestamp)>,
 }
 
 #[derive(Debug, Default)]
 struct LiveThread {
     life: Life,
+    /// When it was created; `None` if that is unknown.
+    created: Option<Timestamp>,
     /// The LWP that ran it last.
     lwp: Option<LwpSerial>,
 }
@@ -56,8 +80,18 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     /// An analysis that has seen nothing yet, with an empty file for what it cannot hold in memory: some ten
     /// bytes for each system call, switch, and wake.
     pub fn new(target: Target, file: F) -> Self {
+        Self::of_tape(target, Tape::new(file))
+    }
+
+    /// The same with blocks of about so many bytes.
+    #[cfg(test)]
+    pub(crate) fn of_blocks(target: Target, file: F, block: usize) -> Self {
+        Self::of_tape(target, Tape::of_blocks(file, block))
+    }
+
+    fn of_tape(target: Target, tape: Tape<F>) -> Self {
         CriticalPaths {
-            tape: Tape::new(file),
+            tape,
             lwps: Serials::default(),
             user_threads: Serials::default(),
             candidates: Candidates::new(target),
@@ -74,9 +108,9 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     }
 
     #[inline]
-    fn put(&mut self, record: &Record) {
+    fn put(&mut self, record: &Record, since: Timestamp) {
         if self.failed.is_none()
-            && let Err(error) = self.tape.put(record)
+            && let Err(error) = self.tape.put(record, since)
         {
             self.failed = Some(error);
         }
@@ -116,22 +150,23 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: Timestamp, to: Timestamp) {
         let live = self.lwps.at(lwp.serial);
         let first = live.life.0.is_none();
-        if let Some((from, to)) = live.life.add(from, to) {
-            live.open.get_or_insert(from);
-            self.put(&Record::Lwp { lwp: lwp.serial, first, did: Stretch { from, to, doing } });
+        if let Some((from, to, since)) = live.life.add(from, to) {
+            live.open.get_or_insert((from, since));
+            self.put(&Record::Lwp { lwp: lwp.serial, first, did: Stretch { from, to, doing } }, since);
         }
     }
 
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
         let live = self.lwps.at(lwp.serial);
-        let (Some(from), Some((_, to))) = (live.open.take(), live.life.0) else { return };
+        let (Some((from, since)), Some((_, to))) = (live.open.take(), live.life.ends()) else { return };
         let ran = thread.and_then(|thread| {
             let live = self.user_threads.at(thread.serial);
             live.lwp = Some(lwp.serial);
             live.life.add(from, to)
         });
-        let (from, to) = ran.unwrap_or((to, to));
-        self.put(&Record::Ran { lwp: lwp.serial, thread: thread.map(|thread| thread.serial), from, to });
+        let (from, to, of_thread) = ran.unwrap_or((to, to, to));
+        let thread = thread.map(|thread| thread.serial);
+        self.put(&Record::Ran { lwp: lwp.serial, thread, from, to }, since.min(of_thread));
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: Timestamp, to: Timestamp) {
@@ -145,21 +180,24 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
             (Doing::Nested, None) => return,
             _ => UserDoing::Off(doing),
         };
-        if let Some((from, to)) = live.life.add(from, to) {
-            self.put(&Record::UserThread { thread: thread.serial, did: Stretch { from, to, doing } });
+        if let Some((from, to, since)) = live.life.add(from, to) {
+            self.put(&Record::UserThread { thread: thread.serial, did: Stretch { from, to, doing } }, since);
         }
     }
 
     fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: Timestamp) {
-        self.put(&Record::LwpWoken { lwp: lwp.serial, at, by: by.into() });
+        let since = self.lwps.at(lwp.serial).life.since(at);
+        self.put(&Record::LwpWoken { lwp: lwp.serial, at, by: by.into() }, since);
     }
 
     fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: Timestamp) {
-        self.put(&Record::UserThreadWoken { thread: thread.serial, at, by: by.into() });
+        let since = self.user_threads.at(thread.serial).life.since(at);
+        self.put(&Record::UserThreadWoken { thread: thread.serial, at, by: by.into() }, since);
     }
 
     fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: Timestamp) {
-        self.put(&Record::UserThreadCreated { thread: thread.serial, at, by: by.into() });
+        self.user_threads.at(thread.serial).created = Some(at);
+        self.put(&Record::UserThreadCreated { thread: thread.serial, at, by: by.into() }, at);
     }
 
     fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp) {
@@ -172,17 +210,20 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
             number: lwp.tid.0.unsigned_abs().into(),
             name: lwp.name.clone(),
         };
-        if let Some(life) = self.lwps.take(lwp.serial).life.0 {
+        if let Some(life) = self.lwps.take(lwp.serial).life.ends() {
             self.candidates.ends(Followed::Lwp(lwp.serial, None), &identity, life);
-            self.put(&Record::LwpEnds { lwp: lwp.serial, identity: identity.into() });
+            self.put(&Record::LwpEnds { lwp: lwp.serial, identity: identity.into() }, life.0);
         }
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
         let identity = Identity { process: thread.process, number: thread.id.0, name: thread.name.clone() };
-        if let Some(life) = self.user_threads.take(thread.serial).life.0 {
+        let LiveThread { life, created, .. } = self.user_threads.take(thread.serial);
+        if let Some(life) = life.ends() {
             self.candidates.ends(Followed::UserThread(thread.serial), &identity, life);
-            self.put(&Record::UserThreadEnds { thread: thread.serial, identity: identity.into() });
+            // It may have done something before it is known what.
+            let since = created.unwrap_or(Timestamp::MIN);
+            self.put(&Record::UserThreadEnds { thread: thread.serial, identity: identity.into() }, since);
         }
     }
 }

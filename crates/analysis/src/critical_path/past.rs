@@ -148,7 +148,7 @@ impl<F: Read + Seek> Past<F> {
         past
     }
 
-    /// Moves back to a time: everything reported then or later has been read. Calls `each` from time to time,
+    /// Moves back to a time: everything reported then or later that matters has been read. Calls `each` from time to time,
     /// which cancels it with false.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl<F: Read + Seek> Past<F> {
     pub(super) fn go_to(&mut self, time: Timestamp, each: &mut dyn FnMut() -> bool) -> io::Result<()> {
         const PERIOD: u64 = 1 << 16;
         for count in 1_u64.. {
-            self.unread = self.tape.latest()?;
+            self.unread = self.tape.latest(time)?;
             if self.unread.is_none_or(|latest| latest < time) {
                 break;
             }

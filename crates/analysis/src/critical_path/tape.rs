@@ -1,19 +1,22 @@
 //! Stores records in sequence, to be read backwards: one block of them at a time in memory, all others in a
-//! file.
+//! file. Blocks that say nothing of the requested time are not read.
 
 use super::record::{Decoder, Encoder, Record};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use tracewing_units::Timestamp;
 
-/// A block is written when it has this many bytes.
+/// Bytes of a block.
 const BLOCK: usize = 32 << 10;
 
-/// Where a block lies in the file, and the latest time of all records up to its end.
+/// Where a block lies in the file.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     offset: u64,
     length: usize,
+    /// The latest time of all records up to its end.
     latest: Timestamp,
+    /// Before this time, none of its records matters.
+    since: Timestamp,
 }
 
 /// Stores records in the order of their report: the last block in memory, the others in a file.
@@ -22,24 +25,34 @@ pub(super) struct Tape<F> {
     file: F,
     blocks: Vec<Block>,
     encoder: Encoder,
+    /// Of the records in memory: see [`Block`].
+    since: Timestamp,
     written: u64,
+    /// A block is written when it has this many bytes.
+    block: usize,
 }
 
 impl<F: Read + Write + Seek> Tape<F> {
     /// A tape in a file that is empty.
     pub(super) fn new(file: F) -> Self {
-        let encoder = Encoder { bytes: Vec::with_capacity(BLOCK + 1024), ..Encoder::default() };
-        Tape { file, blocks: Vec::new(), encoder, written: 0 }
+        Self::of_blocks(file, BLOCK)
     }
 
-    /// Appends a record.
+    /// The same with blocks of about so many bytes.
+    pub(super) fn of_blocks(file: F, block: usize) -> Self {
+        let encoder = Encoder { bytes: Vec::with_capacity(block.min(BLOCK) + 1024), ..Encoder::default() };
+        Tape { file, blocks: Vec::new(), encoder, since: Timestamp::MAX, written: 0, block }
+    }
+
+    /// Appends a record, which does not matter before the time `since`.
     ///
     /// # Errors
     /// The file cannot be written.
     #[inline]
-    pub(super) fn put(&mut self, record: &Record) -> io::Result<()> {
+    pub(super) fn put(&mut self, record: &Record, since: Timestamp) -> io::Result<()> {
         self.encoder.put(record);
-        if self.encoder.bytes.len() >= BLOCK { self.write() } else { Ok(()) }
+        self.since = self.since.min(since);
+        if self.encoder.bytes.len() >= self.block { self.write() } else { Ok(()) }
     }
 
     /// Nothing is appended any more: the records from the last to the first.
@@ -52,7 +65,8 @@ impl<F: Read + Write + Seek> Tape<F> {
     fn write(&mut self) -> io::Result<()> {
         let Encoder { bytes, latest } = &mut self.encoder;
         self.file.write_all(bytes)?;
-        self.blocks.push(Block { offset: self.written, length: bytes.len(), latest: *latest });
+        let since = std::mem::replace(&mut self.since, Timestamp::MAX);
+        self.blocks.push(Block { offset: self.written, length: bytes.len(), latest: *latest, since });
         self.written += bytes.len() as u64;
         bytes.clear();
         Ok(())
@@ -70,13 +84,14 @@ pub(super) struct Rewind<F> {
 }
 
 impl<F: Read + Seek> Rewind<F> {
-    /// The latest time of all records that have not been taken; `None` after the first.
+    /// The latest time of all records that have not been taken; `None` after the first. Blocks that only
+    /// matter after `time` are passed over.
     ///
     /// # Errors
     /// The file cannot be read.
     #[inline]
-    pub(super) fn latest(&mut self) -> io::Result<Option<Timestamp>> {
-        match self.block.bytes.is_empty() && !self.read()? {
+    pub(super) fn latest(&mut self, time: Timestamp) -> io::Result<Option<Timestamp>> {
+        match self.block.bytes.is_empty() && !self.read(time)? {
             true => Ok(None),
             false => Ok(Some(self.block.latest)),
         }
@@ -89,10 +104,11 @@ impl<F: Read + Seek> Rewind<F> {
         self.block.take()
     }
 
-    /// Loads the previous block; false before the first.
+    /// Loads the previous block that matters at `time`; false before the first.
     #[cold]
-    fn read(&mut self) -> io::Result<bool> {
-        let Some(Block { offset, length, latest }) = self.blocks.pop() else { return Ok(false) };
+    fn read(&mut self, time: Timestamp) -> io::Result<bool> {
+        while self.blocks.pop_if(|block| block.since > time).is_some() {}
+        let Some(Block { offset, length, latest, .. }) = self.blocks.pop() else { return Ok(false) };
         self.file.seek(SeekFrom::Start(offset))?;
         self.block.bytes.resize(length, 0);
         self.block.latest = latest;
@@ -194,16 +210,16 @@ mod tests {
         ) {
             let mut tape = Tape::new(io::Cursor::new(Vec::new()));
             let records = || few.iter().cycle().take(times * few.len());
-            records().for_each(|record| tape.put(record).unwrap());
+            records().for_each(|record| tape.put(record, Timestamp::MIN).unwrap());
             let mut rewind = tape.rewind();
             let mut before = Timestamp::MAX;
             for expected in records().collect::<Vec<_>>().into_iter().rev() {
-                let latest = rewind.latest().unwrap().unwrap();
+                let latest = rewind.latest(Timestamp::MIN).unwrap().unwrap();
                 prop_assert_eq!(&rewind.take().unwrap(), expected);
                 prop_assert!(latest <= before);
                 before = latest;
             }
-            prop_assert!(rewind.latest().unwrap().is_none());
+            prop_assert!(rewind.latest(Timestamp::MIN).unwrap().is_none());
         }
     }
 }

@@ -5,12 +5,12 @@ use crate::analysis::Analysis;
 use crate::critical_path::{CriticalPath, CriticalPaths, Target};
 use crate::sched::{SchedLatencies, Slices};
 use crate::tasks::{Tasks, Thresholds};
-use crate::threads::Threads;
+use crate::threads::{Threads, ThreadsTable};
 use std::fmt::Debug;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use tracewing_trace::{Filter, Recording, TimePoint};
+use tracewing_trace::{Filter, Recording, ThreadPattern, TimePoint};
 use tracewing_units::{Duration, Tid};
 
 /// Recordings with switches, tasks, losses, and buffers that were overwritten.
@@ -59,6 +59,33 @@ fn another_thread_may_decode() {
             same(&path, filter, || Slices::new(SchedLatencies::default()), |slices, _| format!("{slices:?}"));
             same(&path, filter, || Tasks::new(Thresholds::default(), false), |tasks, _| tasks.finish());
         }
+    }
+}
+
+/// The paths of threads and tasks with blocks of so many bytes.
+fn paths_of(path: &Path, block: usize) -> Vec<Result<CriticalPath, String>> {
+    let recording = Recording::open(&[path]).unwrap();
+    let mut go_on = |_| ControlFlow::Continue(());
+    let mut threads = Threads::new();
+    let ran = run_as(&recording, &Filter::default(), &mut threads, false, &mut go_on).unwrap();
+    let ThreadsTable { threads, user_threads, .. } = threads.finish(&ran);
+    let lwps = threads.iter().map(|lwp| Filter { tids: vec![lwp.tid], ..Filter::default() });
+    let tasks = user_threads.iter().filter_map(|task| {
+        let pattern = ThreadPattern::new(&format!("{}/{}", task.process?, task.thread?));
+        Some(Filter { threads: vec![pattern], ..Filter::default() })
+    });
+    let path_of = |filter: Filter| {
+        let mut paths = CriticalPaths::of_blocks(Target::new(&filter).unwrap(), Cursor::new(Vec::new()), block);
+        let ran = run_as(&recording, &Filter::default(), &mut paths, false, &mut go_on).unwrap();
+        paths.path(None, None, &ran.names, &mut || true).map_err(|error| error.to_string())
+    };
+    lwps.take(20).chain(tasks.take(20)).map(path_of).collect()
+}
+
+#[test]
+fn a_critical_path_needs_no_block_that_is_passed_over() {
+    for path in recordings() {
+        assert_eq!(paths_of(&path, 64), paths_of(&path, usize::MAX), "{}", path.display());
     }
 }
 
