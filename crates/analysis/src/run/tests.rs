@@ -11,7 +11,7 @@ use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tracewing_trace::{Filter, Recording, ThreadPattern, TimePoint};
-use tracewing_units::{Duration, Tid};
+use tracewing_units::{Duration, Tid, Timestamp};
 
 /// Recordings with switches, tasks, losses, and buffers that were overwritten.
 fn recordings() -> Vec<PathBuf> {
@@ -62,7 +62,7 @@ fn another_thread_may_decode() {
     }
 }
 
-/// The paths of threads and tasks with blocks of so many bytes.
+/// The paths of threads and tasks up to several times, with blocks of so many bytes.
 fn paths_of(path: &Path, block: usize) -> Vec<Result<CriticalPath, String>> {
     let recording = Recording::open(&[path]).unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
@@ -74,12 +74,17 @@ fn paths_of(path: &Path, block: usize) -> Vec<Result<CriticalPath, String>> {
         let pattern = ThreadPattern::new(&format!("{}/{}", task.process?, task.thread?));
         Some(Filter { threads: vec![pattern], ..Filter::default() })
     });
-    let path_of = |filter: Filter| {
-        let mut paths = CriticalPaths::of_blocks(Target::new(&filter).unwrap(), Cursor::new(Vec::new()), block);
+    let targets: Vec<_> = lwps.take(8).chain(tasks.take(8)).collect();
+    let fifth = Duration::from_ns(ran.duration_ns().as_ns() / 5);
+    let ends: Vec<Timestamp> =
+        std::iter::successors(Some(ran.begin_ns + fifth), |at| Some(*at + fifth)).take(4).collect();
+    let mut path_of = |(filter, to): (&Filter, Timestamp)| {
+        let target = Target::new(filter).unwrap();
+        let mut paths = CriticalPaths::of_blocks(target, Cursor::new(Vec::new()), block);
         let ran = run_as(&recording, &Filter::default(), &mut paths, false, &mut go_on).unwrap();
-        paths.path(None, None, &ran.names, &mut || true).map_err(|error| error.to_string())
+        paths.path(None, Some(to), &ran.names, &mut || true).map_err(|error| error.to_string())
     };
-    lwps.take(20).chain(tasks.take(20)).map(path_of).collect()
+    targets.iter().flat_map(|target| ends.iter().map(move |to| (target, *to))).map(&mut path_of).collect()
 }
 
 #[test]
