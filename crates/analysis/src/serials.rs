@@ -31,16 +31,24 @@ impl<K: Serial, T: Default> Serials<K, T> {
     /// The value of a serial number, inserted if missing.
     #[inline]
     pub(crate) fn at(&mut self, serial: K) -> &mut T {
-        let serial = serial.index();
-        let chunk = serial / CHUNK;
+        let (chunk, place) = (serial.index() / CHUNK, serial.index() % CHUNK);
+        let known = self.chunks.get(chunk).and_then(Option::as_ref);
+        if known.is_none_or(|chunk| chunk.values[place].is_none()) {
+            self.insert(chunk, place);
+        }
+        let value = self.chunks[chunk].as_mut().and_then(|chunk| chunk.values[place].as_mut());
+        value.expect("it was inserted just now if it was missing")
+    }
+
+    #[cold]
+    fn insert(&mut self, chunk: usize, place: usize) {
         if self.chunks.len() <= chunk {
             self.chunks.resize_with(chunk + 1, || None);
         }
         let chunk = self.chunks[chunk]
             .get_or_insert_with(|| Box::new(Chunk { values: std::array::from_fn(|_| None), live: 0 }));
-        let value = &mut chunk.values[serial % CHUNK];
-        chunk.live += usize::from(value.is_none());
-        value.get_or_insert_with(T::default)
+        chunk.values[place] = Some(T::default());
+        chunk.live += 1;
     }
 
     /// Removes and returns the value of a serial number; the default if missing.

@@ -84,14 +84,17 @@ impl Place {
     pub(crate) fn integer(&self, event: &EventRef<'_>, record: Option<&Record<'_>>) -> Option<i64> {
         match (&self.field, record) {
             (Some(field), Some(record)) => field.integer(record),
-            _ => match event.decoded().member(self.member)? {
-                Value::Unsigned(number, _) | Value::UnsignedEnumeration(number, _) => {
-                    i64::try_from(number).ok()
-                }
-                Value::Signed(number, _) | Value::SignedEnumeration(number, _) => Some(number),
-                Value::Boolean(is_true) => Some(is_true.into()),
-                _ => None,
-            },
+            _ => self.walked_integer(event),
+        }
+    }
+
+    #[inline(never)]
+    fn walked_integer(&self, event: &EventRef<'_>) -> Option<i64> {
+        match event.decoded().member(self.member)? {
+            Value::Unsigned(number, _) | Value::UnsignedEnumeration(number, _) => i64::try_from(number).ok(),
+            Value::Signed(number, _) | Value::SignedEnumeration(number, _) => Some(number),
+            Value::Boolean(is_true) => Some(is_true.into()),
+            _ => None,
         }
     }
 }
@@ -173,6 +176,7 @@ impl<'e> Values<'_, 'e> {
         self.places.get(place)?.as_ref()
     }
 
+    #[inline(never)]
     fn member(&self, place: usize) -> Option<Value<'e>> {
         self.event.decoded().member(self.place(place)?.member)
     }

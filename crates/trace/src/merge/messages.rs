@@ -1,10 +1,11 @@
 //! Merges the events of all streams into one order by time, in one pass.
 //!
-//! Memory is bounded by the number of streams: a packet and a heap entry each. Equal stamps go by
+//! Memory is bounded by the number of streams: a packet and a key each. Equal stamps go by
 //! [`crate::merge::order`].
 
 mod choose;
 mod key;
+mod queue;
 
 use crate::Error;
 use crate::merge::event::{EventRef, Message};
@@ -12,9 +13,7 @@ use crate::merge::order;
 use crate::open::recording::Recording;
 use crate::stream::cursor::{Lost, Place, Stop, StreamCursor};
 use crate::time::range::TimeRange;
-use key::Key;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use queue::Queue;
 use tracewing_units::Timestamp;
 
 /// The merged events of a recording.
@@ -34,7 +33,8 @@ pub struct Merge<'r> {
     ambiguous: bool,
     /// Streams that have not ended, in the order in which babeltrace2 asks them; only where ranks are shared.
     active: Vec<usize>,
-    heap: BinaryHeap<Reverse<Key>>,
+    /// What the streams other than the current one have next.
+    waiting: Queue,
     /// The stream whose head was given last.
     current: Option<usize>,
     /// Its events before this time come before those of all others, and lie in the range.
@@ -87,7 +87,7 @@ impl<'r> Merge<'r> {
             ambiguous: highest < count,
             ranks,
             active: (0..count).collect(),
-            heap: BinaryHeap::with_capacity(count),
+            waiting: Queue::with_capacity(count),
             current: None,
             alone_until: Timestamp::MIN,
             lost: None,
@@ -172,7 +172,7 @@ impl<'r> Merge<'r> {
                     break key;
                 }
             };
-            merge.heap.extend(key.map(Reverse));
+            merge.waiting.extend(key);
             merge.cursors[stream].give_from(range.begin);
         }
         merge

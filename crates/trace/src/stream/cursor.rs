@@ -195,13 +195,10 @@ impl StreamCursor {
     #[inline]
     pub(crate) fn advance_fast(&mut self) -> Option<Timestamp> {
         let current = self.current.filter(|_| self.pending.is_empty())?;
-        if !self.files[current].step_fast() && !self.comes_to_event(current) {
-            return None;
-        }
-        let stamp = self.clock_stamp(current).ok().flatten();
-        match stamp {
-            Some(Stamp { time, .. }) if time >= self.from => {
-                self.stamp = stamp;
+        let cycles = self.files[current].step_fast().or_else(|| self.comes_to_event(current))?;
+        match self.time(cycles) {
+            Some(time) if time >= self.from => {
+                self.stamp = Some(Stamp { cycles, time });
                 self.mark.item();
                 Some(time)
             }
@@ -232,16 +229,16 @@ impl StreamCursor {
         Ok(there)
     }
 
-    /// Whether the next step comes to an event.
+    /// The stamp of the event to which the next step comes, in a stream that has a clock.
     #[inline(never)]
-    fn comes_to_event(&mut self, current: usize) -> bool {
+    fn comes_to_event(&mut self, current: usize) -> Option<Cycles> {
         match self.files[current].step() {
-            Ok(Step::Event) => return true,
+            Ok(Step::Event) => return self.files[current].clock_value(),
             Ok(Step::Packet) => {}
             Ok(Step::PacketEnd | Step::End) => self.leave_packet(current),
             Err(error) => self.ahead = Ahead::Failed(Box::new(error)),
         }
-        false
+        None
     }
 
     fn leave_packet(&mut self, current: usize) {
@@ -329,8 +326,9 @@ impl StreamCursor {
     }
 
     /// When a stamp is, by the clock of the latest packet.
+    #[inline]
     pub(crate) fn time(&self, cycles: Cycles) -> Option<Timestamp> {
-        self.clock?.time(cycles)
+        self.clock.as_ref()?.time(cycles)
     }
 
     #[inline]

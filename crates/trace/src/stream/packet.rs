@@ -221,10 +221,12 @@ impl PacketFile {
         }
     }
 
-    /// Advances to the next event if that is cheap; otherwise does nothing.
+    /// Advances to the next event if that is cheap, and returns its stamp in a stream that has a clock;
+    /// otherwise does nothing.
     #[inline]
-    pub(crate) fn step_fast(&mut self) -> bool {
-        self.reader.as_mut().is_some_and(StreamReader::advance_fast)
+    pub(crate) fn step_fast(&mut self) -> Option<Cycles> {
+        let reader = self.reader.as_mut()?;
+        reader.advance_fast().then(|| reader.clock())
     }
 
     /// Shows the rest of the packet's events to `each`.

@@ -76,7 +76,7 @@ impl Positions {
         }
         self.whole = true;
         let (Ok(()), Some(clock)) = (file.enter_packet(), file.clock()) else { return };
-        while file.step_fast() || matches!(file.step(), Ok(Step::Event)) {
+        while file.step_fast().is_some() || matches!(file.step(), Ok(Step::Event)) {
             let Some(event) = file.clock_value().and_then(|cycles| clock.time(cycles)) else { return };
             reach = reach.max(event);
             let Some(position) = file.position() else { return };

@@ -5,7 +5,7 @@ use super::{Head, Merge};
 use crate::Error;
 use crate::merge::order;
 use crate::stream::cursor::{Item, LostKind};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use tracewing_units::Timestamp;
 
 impl Merge<'_> {
@@ -13,8 +13,7 @@ impl Merge<'_> {
     /// and changes nothing, if the first item is not an event in the range, or equal stamps must be compared.
     #[inline]
     pub(super) fn change_places(&mut self, ns: Timestamp) -> bool {
-        let (Some(stream), Some(mut next)) = (self.current, self.heap.peek_mut()) else { return false };
-        let other = next.0;
+        let (Some(stream), Some(other)) = (self.current, self.waiting.first()) else { return false };
         let is_event = |of: usize| matches!(self.heads[of], Head::Event);
         if self.ambiguous || self.unusual > 0 && !(is_event(stream) && is_event(other.stream())) {
             return false;
@@ -26,10 +25,9 @@ impl Merge<'_> {
             return false;
         }
         if !comes_again {
-            next.0 = Key::new(ns, self.ranks[stream], stream);
+            self.waiting.replace_first(Key::new(ns, self.ranks[stream], stream));
             self.current = Some(other.stream());
         }
-        drop(next);
         self.lost = None;
         self.last_ns = self.last_ns.max(first);
         self.stand_alone();
@@ -46,7 +44,7 @@ impl Merge<'_> {
     /// Computes up to when the current stream comes first.
     #[inline]
     fn stand_alone(&mut self) {
-        let next = self.heap.peek().map_or(Timestamp::MAX, |Reverse(key)| key.ns);
+        let next = self.waiting.first().map_or(Timestamp::MAX, |key| key.ns);
         self.alone_until = if self.ambiguous { Timestamp::MIN } else { next.min(self.until) };
     }
 
@@ -101,24 +99,27 @@ impl Merge<'_> {
             self.started = true;
             for stream in 0..self.cursors.len() {
                 if let Some(key) = self.refill(stream) {
-                    self.heap.push(Reverse(key));
+                    self.waiting.push(key);
                 }
             }
         } else if let Some(stream) = self.current.take()
             && let Some(key) = self.next_key(stream, event)
         {
             if self.ambiguous {
-                self.heap.push(Reverse(key));
+                self.waiting.push(key);
             } else {
                 // The stream comes first again, or changes places with the next one.
-                let first = match self.heap.peek_mut() {
-                    Some(mut next) if next.0 < key => std::mem::replace(&mut next.0, key),
+                let first = match self.waiting.first() {
+                    Some(next) if next < key => {
+                        self.waiting.replace_first(key);
+                        next
+                    }
                     _ => key,
                 };
                 return self.give(first);
             }
         }
-        let Some(Reverse(key)) = self.heap.pop() else { return Ok(None) };
+        let Some(key) = self.waiting.pop() else { return Ok(None) };
         let key = if self.ambiguous { self.settle(key) } else { key };
         self.give(key)
     }
@@ -127,22 +128,22 @@ impl Merge<'_> {
     /// may follow, and overlap in time with those before them.
     fn within_overlaps(&mut self) -> Option<Key> {
         let is_end = self.until == self.range.end && self.until < Timestamp::MAX;
-        let waiting = if is_end { self.heap.drain().collect() } else { Vec::new() };
-        for Reverse(key) in waiting {
+        let waiting = if is_end { self.waiting.take() } else { Vec::new() };
+        for key in waiting {
             let (stream, mut next) = (key.stream(), Some(key));
             while next.is_some_and(|key| key.ns > self.until) && !self.cursors[stream].is_after(self.until) {
                 next = self.refill(stream);
             }
-            self.heap.extend(next.map(Reverse));
+            self.waiting.extend(next);
         }
-        let is_within = self.heap.peek().is_some_and(|Reverse(key)| key.ns <= self.until);
-        if is_within { self.heap.pop().map(|Reverse(key)| key) } else { None }
+        let is_within = self.waiting.first().is_some_and(|key| key.ns <= self.until);
+        if is_within { self.waiting.pop() } else { None }
     }
 
     /// Hands out the head of `key`'s stream, or its error, or ends where the range does.
     fn give(&mut self, mut key: Key) -> Result<Option<usize>, Error> {
         if key.ns > self.until {
-            self.heap.push(Reverse(key));
+            self.waiting.push(key);
             match self.within_overlaps() {
                 Some(found) => key = found,
                 None => return Ok(None),
@@ -151,7 +152,7 @@ impl Merge<'_> {
         if let Head::Failed(_) = self.heads[key.stream()] {
             let failed = std::mem::replace(&mut self.heads[key.stream()], Head::None);
             self.unusual -= 1;
-            self.heap.clear();
+            self.waiting.take();
             return match failed {
                 Head::Failed(error) => Err(*error),
                 Head::None | Head::Event | Head::Lost(_) => Ok(None),
@@ -175,10 +176,10 @@ impl Merge<'_> {
     #[cold]
     fn settle(&mut self, first: Key) -> Key {
         let mut tied = vec![first];
-        while let Some(Reverse(key)) =
-            self.heap.peek().copied().filter(|Reverse(key)| (key.ns, key.rank) == (first.ns, first.rank))
+        while let Some(key) =
+            self.waiting.first().filter(|key| (key.ns, key.rank) == (first.ns, first.rank))
         {
-            self.heap.pop();
+            self.waiting.pop();
             tied.push(key);
         }
         tied.sort_by_key(|key| self.active.iter().position(|&active| active == key.stream()));
@@ -189,7 +190,7 @@ impl Merge<'_> {
             }
         }
         let best = tied.swap_remove(best);
-        self.heap.extend(tied.into_iter().map(Reverse));
+        self.waiting.extend(tied);
         best
     }
 

@@ -39,7 +39,7 @@ fn stream(folder: &Path) -> (Arc<Decoder>, PacketFile, Vec<u8>, Events) {
 fn rest(file: &mut PacketFile) -> Result<Events, crate::Error> {
     file.enter_packet()?;
     let mut events = Vec::new();
-    while file.step_fast() || file.step()? == Step::Event {
+    while file.step_fast().is_some() || file.step()? == Step::Event {
         let Some(Value::Unsigned(number, _)) = file.event().field(Scope::Payload, "n") else { panic!() };
         events.push((file.clock_value().unwrap().0, number));
     }

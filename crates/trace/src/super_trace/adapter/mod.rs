@@ -85,11 +85,14 @@ impl Adapter {
     pub fn activity<'e>(&mut self, event: &EventRef<'e>) -> Option<Activity<'e>> {
         let time = event.stamp()?.time;
         let (stream, (index, record)) = (event.stream_index(), event.record());
-        if self.classes.get(stream, index).is_none() {
-            let known = self.learn(event);
-            self.classes.set(stream, index, known);
-        }
-        let known = self.classes.get(stream, index)?;
+        let known = match self.classes.get(stream, index) {
+            Some(known) => known,
+            None => {
+                let known = self.learn(event);
+                self.classes.set(stream, index, known);
+                self.classes.get(stream, index)?
+            }
+        };
         let id = |actor: &Option<Actor>| actor.as_ref()?.number(event, record.as_ref());
         // 0 is an idle thread's, and one's that the recorder cannot see from its namespace.
         let (tid, process) =

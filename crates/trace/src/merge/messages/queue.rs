@@ -1,0 +1,115 @@
+//! What the streams that wait have next, the first on top: a binary heap whose top is replaced in place.
+//!
+//! Where streams take turns, the top is replaced at every event. [`std::collections::BinaryHeap`] takes
+//! several times as many instructions for that.
+
+use super::key::Key;
+
+/// Keys, of which the least is the first.
+#[derive(Debug)]
+pub(super) struct Queue(Vec<Key>);
+
+impl Queue {
+    pub(super) fn with_capacity(count: usize) -> Self {
+        Queue(Vec::with_capacity(count))
+    }
+
+    #[inline]
+    pub(super) fn first(&self) -> Option<Key> {
+        self.0.first().copied()
+    }
+
+    /// Puts a key in the place of the first.
+    #[inline]
+    pub(super) fn replace_first(&mut self, key: Key) {
+        match &mut self.0[..] {
+            [] => {}
+            [first] => *first = key,
+            keys => sink(keys, key),
+        }
+    }
+
+    pub(super) fn push(&mut self, key: Key) {
+        self.0.push(key);
+        let mut place = self.0.len() - 1;
+        while place > 0 && key < self.0[(place - 1) / 2] {
+            self.0[place] = self.0[(place - 1) / 2];
+            place = (place - 1) / 2;
+        }
+        self.0[place] = key;
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Key> {
+        let last = self.0.pop()?;
+        let Some(first) = self.first() else { return Some(last) };
+        self.replace_first(last);
+        Some(first)
+    }
+
+    /// Takes all, in no order.
+    pub(super) fn take(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Extend<Key> for Queue {
+    fn extend<I: IntoIterator<Item = Key>>(&mut self, keys: I) {
+        keys.into_iter().for_each(|key| self.push(key));
+    }
+}
+
+/// Puts a key on top, and moves it down to where it belongs.
+#[inline]
+fn sink(keys: &mut [Key], key: Key) {
+    let mut place = 0;
+    while let Some(&left) = keys.get(2 * place + 1) {
+        let (mut child, mut least) = (2 * place + 1, left);
+        if let Some(&right) = keys.get(child + 1)
+            && right < left
+        {
+            (child, least) = (child + 1, right);
+        }
+        if key <= least {
+            break;
+        }
+        keys[place] = least;
+        place = child;
+    }
+    keys[place] = key;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracewing_units::Timestamp;
+
+    #[test]
+    fn keys_come_in_order() {
+        let (mut queue, mut expected, mut random) = (Queue::with_capacity(4), Vec::new(), 1_u64);
+        for count in 0..100_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Few times, so that ranks and streams decide, too.
+            let at = Timestamp::from_ns((random >> 60) as i64 - 8);
+            let key = Key::new(at, (random >> 40) as u32 % 3, (random >> 33) as usize % 5);
+            match (random >> 50) % 8 {
+                0..3 if count % 1000 < 500 => {
+                    queue.push(key);
+                    expected.push(key);
+                }
+                3..6 => {
+                    queue.replace_first(key);
+                    if let Some(first) = expected.first_mut() {
+                        *first = key;
+                    }
+                }
+                _ => assert_eq!(queue.pop(), (!expected.is_empty()).then(|| expected.remove(0))),
+            }
+            expected.sort();
+            assert_eq!(queue.first(), expected.first().copied());
+        }
+        let mut rest = queue.take();
+        rest.sort();
+        assert_eq!(rest, expected);
+        assert_eq!(queue.pop(), None);
+    }
+}
