@@ -18,14 +18,14 @@ impl Merge<'_> {
         if self.ambiguous || self.unusual > 0 && !(is_event(stream) && is_event(other.stream())) {
             return false;
         }
-        let comes_again =
-            ns < other.ns || (ns == other.ns && (self.ranks[stream], stream) < (other.rank, other.stream()));
+        let key = Key::new(ns, self.ranks[stream], stream);
+        let comes_again = key.is_before(&other);
         let first = if comes_again { ns } else { other.ns };
         if first > self.until {
             return false;
         }
         if !comes_again {
-            self.waiting.replace_first(Key::new(ns, self.ranks[stream], stream));
+            self.waiting.replace_first(key);
             self.current = Some(other.stream());
         }
         self.lost = None;
@@ -110,7 +110,7 @@ impl Merge<'_> {
             } else {
                 // The stream comes first again, or changes places with the next one.
                 let first = match self.waiting.first() {
-                    Some(next) if next < key => {
+                    Some(next) if next.is_before(&key) => {
                         self.waiting.replace_first(key);
                         next
                     }
@@ -177,7 +177,7 @@ impl Merge<'_> {
     fn settle(&mut self, first: Key) -> Key {
         let mut tied = vec![first];
         while let Some(key) =
-            self.waiting.first().filter(|key| (key.ns, key.rank) == (first.ns, first.rank))
+            self.waiting.first().filter(|key| (key.ns, key.rank()) == (first.ns, first.rank()))
         {
             self.waiting.pop();
             tied.push(key);

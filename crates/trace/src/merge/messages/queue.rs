@@ -32,7 +32,7 @@ impl Queue {
     pub(super) fn push(&mut self, key: Key) {
         self.0.push(key);
         let mut place = self.0.len() - 1;
-        while place > 0 && key < self.0[(place - 1) / 2] {
+        while place > 0 && key.is_before(&self.0[(place - 1) / 2]) {
             self.0[place] = self.0[(place - 1) / 2];
             place = (place - 1) / 2;
         }
@@ -62,14 +62,14 @@ impl Extend<Key> for Queue {
 #[inline]
 fn sink(keys: &mut [Key], key: Key) {
     let mut place = 0;
-    while let Some(&left) = keys.get(2 * place + 1) {
-        let (mut child, mut least) = (2 * place + 1, left);
-        if let Some(&right) = keys.get(child + 1)
-            && right < left
+    while let Some(left) = keys.get(2 * place + 1) {
+        let (mut child, mut least) = (2 * place + 1, *left);
+        if let Some(right) = keys.get(child + 1)
+            && right.is_before(left)
         {
-            (child, least) = (child + 1, right);
+            (child, least) = (child + 1, *right);
         }
-        if key <= least {
+        if !least.is_before(&key) {
             break;
         }
         keys[place] = least;
