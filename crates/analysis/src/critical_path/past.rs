@@ -148,8 +148,8 @@ impl<F: Read + Seek> Past<F> {
         past
     }
 
-    /// Moves back to a time: everything reported then or later that matters has been read. Calls `each` from time to time,
-    /// which cancels it with false.
+    /// Moves back to a time: everything reported then or later that matters has been read. Calls `each` from
+    /// time to time, which cancels it with false.
     ///
     /// # Errors
     /// The tape cannot be read, or `each` has cancelled it.
