@@ -249,7 +249,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             None => self.misfits(event.stamp().map(|stamp| stamp.time)),
         };
         if let Some(time) = time
-            && !self.comes_to(time, event.trace(), event.stream())
+            && !self.comes_to(time, || (event.trace(), event.stream()))
         {
             return false;
         }
@@ -283,11 +283,14 @@ impl<'a, A: Analysis> Run<'a, A> {
         if activity.is_none() {
             self.misfits(time);
         }
-        if let Some(time) = time {
+        let source = || {
             let stream = &recording.streams()[stream];
-            if !self.comes_to(time, &recording.traces()[stream.trace_index()], stream) {
-                return false;
-            }
+            (&recording.traces()[stream.trace_index()], stream)
+        };
+        if let Some(time) = time
+            && !self.comes_to(time, source)
+        {
+            return false;
         }
         if let Some(activity) = activity {
             self.follow(activity);
@@ -295,9 +298,9 @@ impl<'a, A: Analysis> Run<'a, A> {
         true
     }
 
-    /// An event of `stream` comes at a time; false if that lies after the range.
+    /// An event comes at a time, from a stream of a trace; false if that lies after the range.
     #[inline]
-    fn comes_to(&mut self, time: Timestamp, trace: &Trace, stream: &Stream) -> bool {
+    fn comes_to<'r>(&mut self, time: Timestamp, source: impl FnOnce() -> (&'r Trace, &'r Stream)) -> bool {
         if time > self.range.end {
             self.ends_after_range();
             return false;
@@ -308,7 +311,7 @@ impl<'a, A: Analysis> Run<'a, A> {
             true => {}
         }
         self.ran.end_ns = self.ran.end_ns.max(time);
-        if let Some(doubt) = self.order.doubt(time, trace, stream) {
+        if let Some(doubt) = self.order.doubt(time, source) {
             self.doubts_order(&doubt);
         }
         self.sees_again_by(time);

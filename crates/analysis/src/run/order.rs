@@ -21,18 +21,22 @@ impl Default for Order {
 
 impl Order {
     /// What is doubtful before the next event, as if events of its stream had been lost: with the first that
-    /// is older than others, and with the first that is not.
+    /// is older than others, and with the first that is not. `source` is the event's trace and stream.
     #[inline]
-    pub(super) fn doubt(&mut self, time: Timestamp, trace: &Trace, stream: &Stream) -> Option<Loss> {
+    pub(super) fn doubt<'r>(
+        &mut self,
+        time: Timestamp,
+        source: impl FnOnce() -> (&'r Trace, &'r Stream),
+    ) -> Option<Loss> {
         if time >= self.latest {
             self.latest = time;
             return self.doubt.take();
         }
-        self.goes_back(time, trace, stream)
+        self.goes_back(time, source())
     }
 
     #[cold]
-    fn goes_back(&mut self, time: Timestamp, trace: &Trace, stream: &Stream) -> Option<Loss> {
+    fn goes_back(&mut self, time: Timestamp, (trace, stream): (&Trace, &Stream)) -> Option<Loss> {
         let loss = Loss {
             scope: Adapter::scope(trace, stream),
             cpu: stream.cpu(),
