@@ -32,8 +32,10 @@ export async function opened(again = false) {
       await new Promise((done) => setTimeout(done, AGAIN));
       continue;
     }
-    $("name").textContent = state.name;
-    document.title = `${state.name} – tracewing`;
+    // The last parts of its paths; the command to share a view has them whole.
+    const name = (state.inputs ?? [state.name]).map((/** @type {string} */ path) => path.replace(/^.*\/(?=[^/])/, "")).join(" ");
+    [$("name").textContent, $("name").title] = [name, state.name];
+    document.title = `${name} – tracewing`;
     if (state.phase === "ready") return state;
     if (state.phase === "failed") throw new Error(state.why);
     const bar = /** @type {HTMLProgressElement} */ ($("progress"));

@@ -58,6 +58,7 @@ export function table(label, columns, rows, sorted) {
   for (const [at, column] of columns.entries()) {
     const cell = element("th");
     cell.setAttribute("scope", "col");
+    if (column.unit === "text") cell.className = "text";
     const button = element("button", column.title);
     if (column.hint) button.title = column.hint;
     button.addEventListener("click", () => {

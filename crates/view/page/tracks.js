@@ -254,7 +254,8 @@ function one(track, at, top, isChosen) {
  */
 export function ids(node) {
   if (node.children.length === 0) return node.id === null ? [] : [node.id];
-  if (!node.folded) return [];
+  // The members of a group are marked one by one; a thread has states of its own, too.
+  if (!node.folded) return isGroup(node) || node.id === null ? [] : [node.id];
   return node.id === null ? all(node) : [node.id];
 }
 

@@ -9,7 +9,10 @@ use tracewing_testing::installed;
 
 /// Writes what is seen into a folder.
 fn take(browser: &mut Browser, folder: &Path, name: &str) {
+    // Away from the picture, the pointer hides nothing.
+    browser.call("Input.dispatchMouseEvent", object!({ "type": "mouseMoved", "x": 300, "y": 4 }));
     browser.settle();
+    browser.wait("document.querySelector('#tip').hidden");
     let picture = browser.call("Page.captureScreenshot", object!({ "format": "png" }));
     let bytes = decoded(picture["data"].as_str().unwrap());
     std::fs::write(folder.join(name), bytes).unwrap();
@@ -72,8 +75,8 @@ fn pictures_of_the_page_have_no_faults() {
             .value("document.querySelector('.track').getBoundingClientRect().top + 4")
             .as_f64()
             .unwrap();
-        browser.drag((x * 0.45, y), (x * 0.72, y + 200.0));
-        browser.wait("document.querySelectorAll('#details tbody tr').length > 2");
+        browser.drag((x * 0.45, y), (x * 0.72, y + 110.0));
+        browser.wait("document.querySelectorAll('#details tbody tr').length > 0");
         assert_eq!(browser.value(FAULTS), object!([]), "{width} with statistics");
         if width == 1280 {
             take(&mut browser, &folder, "view.png");
@@ -91,6 +94,8 @@ fn pictures_of_the_page_have_no_faults() {
         }
         browser.value("document.querySelector('#notes').click()");
         assert_eq!(browser.value(FAULTS), object!([]), "{width} notes");
+        // An analysis that the next tab ended is asked for once more.
+        browser.errors.retain(|error| !error.contains("410"));
         assert!(browser.errors.is_empty(), "{:?}", browser.errors);
     }
     lock(&folder);
@@ -104,13 +109,20 @@ fn lock(folder: &Path) {
     let wait = browser.value(
         "(async () => {
             const ask = async (path, asked) => (await fetch(`/api/${path}`, { method: 'POST', body: JSON.stringify(asked) })).json();
-            for (const row of (await ask('tracks', {})).rows.filter(({ kind }) => kind === 'locks')) {
+            const place = (id) => tracewing.shown().findIndex((track) => track.id === id);
+            let best = null;
+            for (const row of (await ask('tracks', {})).rows.filter(({ kind, id }) => kind === 'locks' && place(id) >= 0)) {
                 const found = await ask('longest', { from: 0, to: tracewing.view.length, rows: [row.id], classes: [11], most: 20 });
                 for (const [, , from] of found.spans) {
                     const at = await ask('at', { row: row.id, time: from, step: 0 });
-                    if (at.released?.row != null && at.from === from) return [row.id, at.from, at.to];
+                    if (at.released?.row == null || at.from !== from) continue;
+                    const [here, there] = [place(row.id), place(at.released.row)];
+                    const far = Math.abs(here - there);
+                    // With room for the arrow's name.
+                    if (there >= 0 && far > 3 && (best === null || far < best[4])) best = [row.id, at.from, at.to, Math.min(here, there), far];
                 }
             }
+            return best;
         })()",
     );
     let [row, from, to] = [0, 1, 2].map(|at| wait[at].as_f64().unwrap());
@@ -119,7 +131,9 @@ fn lock(folder: &Path) {
     browser.settle();
     browser.value(&format!("tracewing.select({row}, {from})"));
     browser.wait("document.querySelectorAll('#details .listing tr.within').length > 0");
+    browser.value(&format!("document.querySelector('#scroll').scrollTop = 24 * ({} - 2)", wait[3]));
     browser.settle();
+    assert_eq!(browser.value("tracewing.arrows().length"), 1);
     assert_eq!(browser.value(FAULTS), Value::Array(Vec::new()));
     take(&mut browser, folder, "view-lock.png");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
