@@ -74,7 +74,7 @@ impl<'a> Kept<'a> {
     fn start(sessions: &'a Background) -> Self {
         fs::create_dir(sessions.folder().join("kept")).unwrap();
         sessions.succeeds(
-            "session create web -e pilot:* --sub-buffers 2 --sub-buffer-size 16K --rotate-size 256K",
+            "session create web -e pilot:* --sub-buffers 2 --sub-buffer-size 16K --rotate-size 128K",
         );
         sessions.succeeds("channel add web bounded -e pilot:* --total-size 8M");
         sessions.succeeds(
