@@ -109,7 +109,8 @@ fn functions_take_what_functions_says() {
     let theirs: Vec<u64> = lines.iter().map(|line| line["total_ns"].as_u64().unwrap()).collect();
     let mut ours: Vec<u64> = nodes.iter().map(|node| number(node, "samples")).collect();
     let mut theirs_sorted = theirs;
-    (ours.sort_unstable(), theirs_sorted.sort_unstable());
+    ours.sort_unstable();
+    theirs_sorted.sort_unstable();
     assert_eq!(ours, theirs_sorted);
 }
 
@@ -197,8 +198,8 @@ fn tasks_did_what_tasks_says() {
             assert_eq!(ours.len(), theirs.len(), "{name}");
             for line in ours {
                 let is_it = |row: &&Value| {
-                    row["task"].to_string() == line["task"].as_str().unwrap()
-                        && row["process"].to_string() == line["process"].as_str().unwrap()
+                    row["task"].as_u64() == line["task"].as_str().unwrap().parse().ok()
+                        && row["process"].as_u64() == line["process"].as_str().unwrap().parse().ok()
                 };
                 let row = theirs.iter().find(is_it).unwrap_or_else(|| panic!("{line}"));
                 for column in
