@@ -89,6 +89,11 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         }
     }
 
+    /// All names so far.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
     /// All names; called at the end.
     pub(crate) fn into_names(self) -> Names {
         self.names

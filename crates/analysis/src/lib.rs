@@ -16,7 +16,7 @@
 //! | [`Latency`] | durations from one event to another |
 //! | [`CriticalPaths`] | the threads and tasks that one waited for |
 //!
-//! | [`run()`] | reads a recording for one of them |
+//! | [`run()`], [`Ongoing`] | reads a recording for one of them, also while it is made |
 //!
 //! No analysis reads files or prints, and none fails: an event that it cannot match makes time unknown, and
 //! the result says so.
@@ -70,7 +70,7 @@ pub use locks::{
 };
 pub use names::Names;
 pub use pairs::Pairs;
-pub use run::{Cuts, LocksLack, Lossy, Ran, Recorded, run};
+pub use run::{Cuts, LocksLack, Lossy, Ongoing, Ran, Recorded, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 pub use shown::ShownTimes;
 pub use tasks::{Task, Tasks, Thresholds};

@@ -7,7 +7,7 @@ use crate::run::{LocksLack, Recorded};
 use tracewing_trace::{Filter, Recording};
 
 /// What a filter lets through of a recording.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pairs {
     /// Whether all ends of functions are there.
     pub calls: bool,

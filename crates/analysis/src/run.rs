@@ -3,12 +3,14 @@
 
 mod cuts;
 mod missing;
+mod ongoing;
 mod order;
 mod ran;
 mod recorded;
 pub(crate) mod window;
 
 pub use cuts::Cuts;
+pub use ongoing::Ongoing;
 pub use ran::{Lossy, Ran};
 pub use recorded::{LocksLack, Recorded};
 
@@ -95,6 +97,7 @@ impl<F: Fold> Fold for Ends<'_, F> {
 }
 
 /// What is read so far.
+#[derive(Debug)]
 struct Run<'a, A> {
     range: TimeRange,
     selection: Selection,

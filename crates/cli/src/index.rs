@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let (recording, cache, path) = open(&args.traces, args.folder.as_deref())?;
+    let (recording, cache, path) = open(args.traces.folders()?, args.folder.as_deref())?;
     let mut out = screen::stdout(Form::Text);
     if let Some(index) = cache.find(&recording)
         && index.check().is_ok()
@@ -63,9 +63,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Opens a recording and the folder for its index; gives the path of that, too.
-pub fn open(traces: &Traces, folder: Option<&Path>) -> Result<(Recording, Cache, PathBuf)> {
+pub fn open(traces: &[PathBuf], folder: Option<&Path>) -> Result<(Recording, Cache, PathBuf)> {
     raise_file_limit();
-    let traces = traces.folders()?;
     let recording = Recording::open(traces)?;
     warn_of_missing(&recording);
     let cache = Cache::new(folder)?;

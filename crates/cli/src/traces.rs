@@ -52,6 +52,16 @@ impl Traces {
         Ok(self.newest.get_or_init(|| [newest]))
     }
 
+    /// What is given, if it is one.
+    pub fn sole(&self) -> Option<&Path> {
+        if let [one] = &self.given[..] { Some(one) } else { None }
+    }
+
+    /// Whether any is given.
+    pub fn are_given(&self) -> bool {
+        !self.given.is_empty()
+    }
+
     /// Takes the last of several, for a command that writes there.
     pub fn take_last(&mut self) -> Option<PathBuf> {
         if self.given.len() > 1 { self.given.pop() } else { None }

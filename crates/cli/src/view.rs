@@ -2,16 +2,22 @@
 
 use crate::index;
 use crate::output::shown;
+use crate::owner::recordings;
 use crate::progress::Watch;
 use crate::screen::{self, Form};
 use crate::traces::Traces;
 use anyhow::{Result, bail};
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tracewing_session::running::Kind;
 use tracewing_trace::Progress;
 use tracewing_view::{Opening, Server, State, Token};
+
+/// Time that a recorder has to write its first metadata.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -19,15 +25,26 @@ Examples:
   tracewing view my-trace
   tracewing view my-trace --no-open --port 8000
   tracewing view my-trace --at 'from=1000000&to=2000000'    the second millisecond
+  tracewing view my-trace --follow                          while it is being recorded
+  tracewing view server                                     the running recording of the command `server`
+  tracewing view                                            your newest recording in the current folder
 
 A server on the loopback interface serves the page until Ctrl-C. The address has a token that other users of the \
 machine do not know; without it, they see nothing of the recording. No browser is started if you are root or work \
 over SSH: open the address that is printed.
 
-The first view of a recording makes its index; `tracewing index` makes it ahead of time.")]
+The first view of a recording makes its index; `tracewing index` makes it ahead of time.
+
+A running recording is followed: the picture grows while it is made, at most 1.5 s late. Its name is that of its \
+session or channel or of its command, or the process id of its command, its recorder or a process that it attached \
+to; folders of the same name come first.")]
 pub struct Args {
     #[command(flatten)]
     traces: Traces,
+
+    /// Continue with what is recorded from now on; without TRACE, of the only running recording of yours
+    #[arg(long)]
+    follow: bool,
 
     /// Port of the server on 127.0.0.1 [default: any free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
@@ -51,9 +68,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if !is_link(at) {
         bail!("--at has a character that links of the viewer do not have");
     }
-    let (recording, cache, path) = index::open(&args.traces, args.folder.as_deref())?;
+    let (recording, is_followed, cache, path) = match running(args)? {
+        None if !args.follow => {
+            let (recording, cache, path) = index::open(args.traces.folders()?, args.folder.as_deref())?;
+            (recording, false, cache, path)
+        }
+        running => {
+            let traces = running.map_or_else(|| args.traces.folders().map(<[PathBuf]>::to_vec), Ok)?;
+            let (recording, cache, path) = begun(|| index::open(&traces, args.folder.as_deref()))?;
+            (recording, true, cache, path)
+        }
+    };
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let server = Server::new(recording, cache, Token::of(&name)?, &name, args.port)?;
+    let server = Server::new((recording, is_followed), cache, Token::of(&name)?, &name, args.port)?;
     let address = server.address(at);
     // Ctrl-C ends the server from here on, and removes the browser's file.
     let watch = Watch::new()?;
@@ -77,6 +104,35 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match failed {
         Some(why) => bail!("{why}"),
         None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The folder of the running recording that is named, if one is: a folder of that name comes first.
+fn running(args: &Args) -> Result<Option<Vec<PathBuf>>> {
+    let named = args.traces.sole();
+    if named.is_some_and(Path::exists) || (named.is_none() && (!args.follow || args.traces.are_given())) {
+        return Ok(None);
+    }
+    let name = named.map(|name| name.to_string_lossy());
+    match recordings(None)?.choose(name.as_deref(), Kind::Any) {
+        Ok(running) if running.is_flight_recorder => bail!(
+            "a flight recorder writes no events before a snapshot: take one with `tracewing snapshot`, and view that"
+        ),
+        Ok(running) => Ok(Some(vec![running.output])),
+        Err(error) if args.follow => Err(error.into()),
+        // It is no folder, either: that is said when it is opened.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Opens a recording that may just have begun: its recorder has some seconds to write the first metadata.
+fn begun<T>(open: impl Fn() -> Result<T>) -> Result<T> {
+    let begin = Instant::now();
+    loop {
+        match open() {
+            Err(_) if begin.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 30),
+            opened => return opened,
+        }
     }
 }
 

@@ -42,6 +42,13 @@ impl<'w> Body<'w> {
         }
     }
 
+    /// Hands on what was written.
+    pub(crate) fn flush(&mut self) {
+        if self.failure.is_none() {
+            self.failure = self.out.flush().err();
+        }
+    }
+
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }

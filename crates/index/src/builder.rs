@@ -21,15 +21,20 @@ pub(crate) struct Builder<'w> {
     room: Room,
     /// Before this time, user mode of some thread was of unknown mode.
     doubted: Duration,
+    /// Of one that was made by [`Builder::same`]: how many rows the other one had.
+    known: Option<usize>,
 }
 
 /// A row while it is made.
+#[derive(Clone)]
 struct OpenRow {
     row: Row,
     /// The last state, which the next one may extend.
     last: Option<Span>,
     leaf: OpenLeaf,
     wakes: OpenWakes,
+    /// Whether its thread or task has ended.
+    has_ended: bool,
     /// Only for rows that have filled a block.
     levels: Option<Box<Levels>>,
     /// Of a thread, the states of CPUs that run it, by class.
@@ -53,7 +58,13 @@ impl<'w> Builder<'w> {
             rows: Vec::new(),
             room: Room::default(),
             doubted: Duration::ZERO,
+            known: None,
         }
+    }
+
+    /// Number of rows so far.
+    pub(crate) fn count(&self) -> usize {
+        self.rows.len()
     }
 
     /// A moment as the time since the beginning; 0 before that.
@@ -109,8 +120,31 @@ impl<'w> Builder<'w> {
 
     fn add(&mut self, row: Row) -> TrackId {
         let (last, leaf, wakes, levels) = Default::default();
-        self.rows.push(OpenRow { row, last, leaf, wakes, levels, on_cpu: [None; CLASSES] });
+        self.rows.push(OpenRow { row, last, leaf, wakes, has_ended: false, levels, on_cpu: [None; CLASSES] });
         (self.rows.len() - 1) as TrackId
+    }
+
+    /// Another one with the same rows, which writes to `body`: it can be finished while this one continues.
+    /// Events are certain up to `reached`, states up to the last that has ended.
+    pub(crate) fn same<'b>(&self, body: Body<'b>, reached: Duration) -> Builder<'b> {
+        let mut rows = self.rows.clone();
+        for open in &mut rows {
+            let thread = if open.row.is_part() { open.row.parent } else { None };
+            let has_ended = thread.map_or(open.has_ended, |of| self.rows[of.0 as usize].has_ended);
+            open.row.certain = match open.row.kind {
+                _ if has_ended => Duration::MAX,
+                RowKind::Events(_) => reached,
+                _ => open.last.map_or(Duration::ZERO, |last| last.to),
+            };
+        }
+        let (table, wakers, known) = (self.table.clone(), self.wakers.clone(), Some(self.rows.len()));
+        let (begin, doubted, room) = (self.begin, self.doubted, Room::default());
+        Builder { body, begin, table, wakers, rows, room, doubted, known }
+    }
+
+    /// For how long modes were doubted, summed up: if it grows, states that were certain have changed.
+    pub(crate) fn doubted(&self) -> Duration {
+        self.rows.iter().map(|open| open.row.doubted).sum()
     }
 
     pub(crate) fn finish(&mut self) -> Vec<Row> {
@@ -122,6 +156,8 @@ impl<'w> Builder<'w> {
             }
             rows.push(open.row);
         }
+        let new = self.known.map_or(&mut [][..], |known| &mut rows[known..]);
+        new.iter_mut().for_each(|row| row.certain = Duration::ZERO);
         add_processes(&mut rows);
         rows
     }
@@ -181,6 +217,7 @@ impl Sink for Builder<'_> {
         let open = &mut self.rows[of as usize];
         (open.row.process, open.row.is_followed) = (end.process, end.is_followed);
         end.name.clone_into(&mut open.row.name);
+        open.has_ended = true;
         open.end(&self.table, &mut self.room, &mut self.body);
     }
 
@@ -218,6 +255,8 @@ impl OpenRow {
                 levels.push(table.class(span.state), span, body);
             }
         }
+        let running = room.sums.iter().filter(|(state, _)| table.class(*state).is_running());
+        self.row.used += running.map(|(_, ns)| *ns).sum();
         room.block.clear();
         self.leaf.finish(&room.sums, &mut room.block);
         let (offset, length) = body.block(&room.block);
@@ -254,6 +293,11 @@ fn add_processes(rows: &mut Vec<Row>) {
         let process = processes.entry(row.process).or_insert_with(|| Row::new(RowKind::Process(row.process)));
         process.covers(row.begin, row.end);
         process.is_followed |= row.is_followed;
+        process.certain = process.certain.min(row.certain);
+        // A task runs on a thread of the same process, whose time this is.
+        if let RowKind::Thread(_) = row.kind {
+            process.used += row.used;
+        }
         if let (RowKind::Thread(tid), Some(pid)) = (row.kind, row.process)
             && tid == pid.first_thread()
         {

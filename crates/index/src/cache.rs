@@ -6,6 +6,7 @@
 //! made go first.
 
 use crate::error::{Error, MUST_STAY_FREE};
+use crate::format;
 use crate::groups;
 use crate::identity;
 use crate::index::Index;
@@ -70,8 +71,7 @@ impl Cache {
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Made, Error> {
         let io = |cause| Error::Io { path: self.path.clone(), cause };
-        let folder = Dir::private(&self.path).map_err(io)?;
-        folder.remove_abandoned().map_err(io)?;
+        let folder = self.folder()?;
         let name = identity::name(recording);
         let (temporary, file) = folder.create_private_file(&name).map_err(io)?;
         let made = self.write(recording, &folder, file, watch);
@@ -86,6 +86,50 @@ impl Cache {
         Ok(made)
     }
 
+    /// The folder, which is made if it does not exist, without the temporary files of processes that have
+    /// died.
+    pub(crate) fn folder(&self) -> Result<Dir, Error> {
+        let io = |cause| Error::Io { path: self.path.clone(), cause };
+        let folder = Dir::private(&self.path).map_err(io)?;
+        folder.remove_abandoned().map_err(io)?;
+        Ok(folder)
+    }
+
+    /// The path of the folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps an index of this recording that is complete but for its head, in place of the one that is there.
+    pub(crate) fn keep(&self, recording: &Recording, folder: &Dir, mut made: &File) -> Result<(), Error> {
+        let io = |cause| Error::Io { path: self.path.clone(), cause };
+        let name = identity::name(recording);
+        let size = made.metadata().map_err(io)?.len();
+        let free = folder.free_bytes().map_err(io)?;
+        if free < size.saturating_add(MUST_STAY_FREE) {
+            return Err(Error::NoSpace { path: self.path.clone(), free });
+        }
+        let identity = identity::of(recording);
+        let (temporary, file) = folder.create_private_file(&name).map_err(io)?;
+        let kept = (|| {
+            let again = file.try_clone().map_err(io)?;
+            let mut to = &file;
+            to.write_all(&format::head(identity)).map_err(io)?;
+            made.seek(SeekFrom::Start(format::HEAD as u64)).map_err(io)?;
+            std::io::copy(&mut made, &mut to).map_err(io)?;
+            groups::add((again, &self.path), identity, groups::LEAST, &mut Careful::new(folder, file))
+        })();
+        match kept {
+            Ok(_) => folder.supersede(&temporary, &name).map_err(io)?,
+            Err(error) => {
+                folder.remove(&temporary).map_err(io)?;
+                return Err(error);
+            }
+        }
+        shrink(folder, &name, MOST_BYTES);
+        Ok(())
+    }
+
     fn write(
         &self,
         recording: &Recording,
@@ -94,7 +138,7 @@ impl Cache {
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Made, Error> {
         let again = file.try_clone().map_err(|cause| Error::Io { path: self.path.clone(), cause })?;
-        let mut out = Careful { folder, file: BufWriter::with_capacity(1 << 18, file), until_look: 0 };
+        let mut out = Careful::new(folder, file);
         let place = (&mut out as &mut dyn Write, self.path.as_path());
         let identity = identity::of(recording);
         let made = make(recording, identity, place, &self.path, watch);
@@ -115,10 +159,16 @@ impl Cache {
 }
 
 /// Writes as long as enough space is left for others.
-struct Careful<'d> {
+pub(crate) struct Careful<'d> {
     folder: &'d Dir,
     file: BufWriter<File>,
     until_look: u64,
+}
+
+impl<'d> Careful<'d> {
+    pub(crate) fn new(folder: &'d Dir, file: File) -> Self {
+        Careful { folder, file: BufWriter::with_capacity(1 << 18, file), until_look: 0 }
+    }
 }
 
 impl Write for Careful<'_> {

@@ -8,6 +8,7 @@ use crate::leaf::{self, Spans};
 use crate::levels::{self, Content};
 use crate::row::{Entry, Row, RowId, RowKind};
 use crate::wakes::{self, Waker};
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,10 @@ pub struct Index {
     tail: Tail,
     /// Where the tail begins.
     end: u64,
+    /// While the recording is made: blocks that are not in the file, and where they would be.
+    rest: Option<(u64, Vec<u8>)>,
+    /// While the recording is made: the places of rows whose numbers are not their places.
+    places: HashMap<RowId, u32>,
 }
 
 /// Largest block that one reads: more than any writer makes.
@@ -56,7 +61,31 @@ impl Index {
             return Ok(None);
         }
         let tail = Tail::read(&bytes, offset)?;
-        Ok(Some(Index { file, path: path.to_owned(), tail, end: offset }))
+        Ok(Some(Index { file, path: path.to_owned(), tail, end: offset, rest: None, places: HashMap::new() }))
+    }
+
+    /// The index of a recording up to now: the file has the blocks before `end`, and `rest` the others. The
+    /// first rows have their places as numbers, the others have `numbers`.
+    pub(crate) fn of_now(
+        (file, path): (File, &Path),
+        mut tail: Tail,
+        (end, rest): (u64, Vec<u8>),
+        numbers: &[RowId],
+    ) -> Self {
+        let first = tail.rows.len() - numbers.len();
+        let number = |row: &mut RowId| {
+            let place = (row.0 as usize).checked_sub(first);
+            *row = place.map_or(*row, |place| numbers[place]);
+        };
+        tail.rows.iter_mut().filter_map(|row| row.parent.as_mut()).for_each(number);
+        tail.states.iter_mut().filter_map(|state| state.thread.as_mut()).for_each(number);
+        tail.wakers.iter_mut().for_each(|waker| {
+            if let Waker::Row(row) = waker {
+                number(row);
+            }
+        });
+        let places = numbers.iter().copied().zip(first as u32..).collect();
+        Index { file, path: path.to_owned(), tail, end, rest: Some((end, rest)), places }
     }
 
     /// What it says of the recording, its rows and states.
@@ -78,12 +107,21 @@ impl Index {
     /// # Panics
     /// It does not exist.
     pub fn row(&self, row: RowId) -> &Row {
-        &self.tail.rows[row.0 as usize]
+        &self.tail.rows[self.places.get(&row).copied().unwrap_or(row.0) as usize]
+    }
+
+    /// Whether a row exists.
+    pub fn has(&self, row: RowId) -> bool {
+        self.places.contains_key(&row) || (row.0 as usize) < self.tail.rows.len() - self.places.len()
     }
 
     /// All rows with their numbers.
     pub fn rows(&self) -> impl Iterator<Item = (RowId, &Row)> {
-        (0..).map(RowId).zip(&self.tail.rows)
+        let mut ids: Vec<RowId> = (0..self.tail.rows.len() as u32).map(RowId).collect();
+        for (number, place) in &self.places {
+            ids[*place as usize] = *number;
+        }
+        ids.into_iter().zip(&self.tail.rows)
     }
 
     /// The name and class of a state; `None` if the index has no state of this number.
@@ -179,7 +217,14 @@ impl Index {
         let length = entry.length as usize;
         room.resize(length + SUM, 0);
         let io = |cause| Error::Io { path: self.path.clone(), cause };
-        self.file.read_exact_at(room, entry.offset).map_err(io)?;
+        match &self.rest {
+            Some((begin, rest)) if entry.offset >= *begin => {
+                let at = (entry.offset - begin) as usize;
+                let block = rest.get(at..at + length + SUM).ok_or(Damaged(Damage::BlockOutside))?;
+                room.copy_from_slice(block);
+            }
+            _ => self.file.read_exact_at(room, entry.offset).map_err(io)?,
+        }
         let sum = room[length..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         room.truncate(length);
         if checksum(room) as u32 != sum {

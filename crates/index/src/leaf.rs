@@ -26,7 +26,7 @@ pub struct Span {
 }
 
 /// The block that is being filled.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct OpenLeaf {
     spans: Vec<u8>,
     pub(crate) count: u32,

@@ -83,7 +83,7 @@ impl Content {
 }
 
 /// One level of a row while it is made.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Level {
     /// The bucket that is being filled.
     open: Option<u64>,
@@ -98,7 +98,7 @@ struct Level {
 }
 
 /// The levels of a row while they are made.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Levels(Vec<Level>);
 
 impl Levels {

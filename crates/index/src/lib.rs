@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `cache` | [`Cache`]: where indexes are kept, and for how long |
 //! | `make`, `builder`, `table`, `parts`, `own` | the one pass over a recording that makes it |
+//! | `live` | the same pass while the recording is made |
 //! | `format` | the file: head, tail ([`Tail`]), foot |
 //! | `row` | [`Row`]: what has states over time, and where its blocks are |
 //! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
@@ -52,6 +53,7 @@ mod identity;
 mod index;
 mod leaf;
 mod levels;
+mod live;
 mod make;
 mod own;
 mod parts;
@@ -71,6 +73,7 @@ pub use format::{LossMark, State, Tail};
 pub use index::Index;
 pub use leaf::Span;
 pub use levels::Content;
+pub use live::{Look, NEW};
 pub use make::Made;
 pub use picture::{Bucket, Window};
 pub use row::{Row, RowId, RowKind};

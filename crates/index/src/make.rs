@@ -4,7 +4,7 @@ use crate::body::Body;
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::format::{self, HEAD, Identity, LossMark, Tail};
-use crate::parts::Parts;
+use crate::parts::{FunctionNames, Parts};
 use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -27,9 +27,9 @@ pub struct Made {
 }
 
 /// The pass: an analysis that takes states, losses, functions and locks.
-struct Pass<'w> {
-    states: States<Builder<'w>>,
-    parts: Parts,
+pub(crate) struct Pass<'w> {
+    pub(crate) states: States<Builder<'w>>,
+    pub(crate) parts: Parts,
     losses: Vec<LossMark>,
     failed: &'w Cell<bool>,
 }
@@ -70,7 +70,43 @@ impl Analysis for Pass<'_> {
     }
 }
 
-impl Pass<'_> {
+impl<'w> Pass<'w> {
+    /// One that has seen nothing yet; `scratch` is a folder for temporary files.
+    pub(crate) fn new(body: Body<'w>, pairs: Pairs, scratch: &Path, failed: &'w Cell<bool>) -> Self {
+        let states = States::new(Builder::new(body), scratch);
+        Pass { states, parts: Parts::new(pairs), losses: Vec::new(), failed }
+    }
+
+    /// Another one that has seen the same up to `reached`, and writes to `body`: it can be finished while
+    /// this one continues.
+    ///
+    /// # Errors
+    /// A temporary file cannot be written.
+    pub(crate) fn same<'b>(
+        &mut self,
+        body: Body<'b>,
+        reached: Timestamp,
+        failed: &'b Cell<bool>,
+    ) -> std::io::Result<Pass<'b>> {
+        let reached = self.states.sink.time(reached);
+        let sink = self.states.sink.same(body, reached);
+        let states = self.states.same(sink)?;
+        Ok(Pass { states, parts: self.parts.same(), losses: self.losses.clone(), failed })
+    }
+
+    /// Ends what lasts. Gives what remains to be written, and a tail without states and rows.
+    ///
+    /// # Errors
+    /// A temporary file could not be written.
+    pub(crate) fn close(
+        mut self,
+        end: Timestamp,
+    ) -> std::io::Result<(Builder<'w>, StateNames, Parts, Vec<LossMark>)> {
+        self.parts.close(end, &mut self.states);
+        let (builder, names) = self.states.finish()?;
+        Ok((builder, names, self.parts, self.losses))
+    }
+
     fn ends(&mut self, party: Party, at: Timestamp) {
         self.parts.ends(party, at, &mut self.states);
     }
@@ -104,14 +140,18 @@ pub(crate) fn make(
     let mut body = Body::new(out);
     body.write(&head);
     let failed = Cell::new(false);
-    let states = States::new(Builder::new(body), scratch);
     let filter = Filter::default();
-    let parts = Parts::new(Pairs::of(recording, &filter));
-    let mut pass = Pass { states, parts, losses: Vec::new(), failed: &failed };
+    let mut pass = Pass::new(body, Pairs::of(recording, &filter), scratch, &failed);
     let ran = tracewing_analysis::run(recording, &filter, &mut pass, watch)?;
-    let Pass { mut states, parts, losses, .. } = pass;
-    let function = parts.finish(ran.end_ns, &mut states);
-    let (builder, names) = states.finish().map_err(io)?;
+    let (bytes, rows) = conclude(pass, &ran, &head).map_err(io)?;
+    Ok(Made { ran, bytes, rows })
+}
+
+/// Writes what is left when all has been read. Returns the size of the index and the number of its rows.
+pub(crate) fn conclude(pass: Pass<'_>, ran: &Ran, head: &[u8; HEAD]) -> std::io::Result<(u64, u64)> {
+    let (builder, names, parts, losses) = pass.close(ran.end_ns)?;
+    let mut functions = FunctionNames::new();
+    let function = |number| parts.name(number, &mut functions);
     let tail = Tail {
         begin: ran.begin_ns,
         length: ran.duration_ns(),
@@ -121,8 +161,7 @@ pub(crate) fn make(
         losses,
         ..Tail::default()
     };
-    let (bytes, rows) = complete(builder, (&names, &ran.names, function), &head, tail).map_err(io)?;
-    Ok(Made { ran, bytes, rows })
+    complete(builder, (&names, &ran.names, function), head, tail)
 }
 
 /// Writes what is left when all has been read; `tail` has neither states nor rows yet. Returns the size of

@@ -118,6 +118,11 @@ impl Own {
         builder.did(rows[depth], state, from, to);
     }
 
+    /// The recording is opened anew: its streams and classes may have other numbers.
+    pub(crate) fn reopen(&mut self) {
+        self.classes = Classes::default();
+    }
+
     /// Events of programs were lost after a time.
     pub(crate) fn lost(&mut self, from: Timestamp) {
         for open in self.open.values_mut().flatten() {

@@ -124,6 +124,22 @@ impl Parts {
         uses.iter().for_each(|lock| self.lock(lock, states));
     }
 
+    /// The recording is opened anew: its streams and classes may have other numbers.
+    pub(crate) fn reopen(&mut self) {
+        self.calls.reopen();
+        self.locks.reopen();
+        self.own.reopen();
+    }
+
+    /// Another one of which only what lasts is known: it can be closed while this one continues.
+    pub(crate) fn same(&self) -> Self {
+        let own = Own::default();
+        let (calls, locks) = (self.calls.begun(), self.locks.same());
+        let (of_calls, of_locks, tasks) = (self.of_calls.clone(), self.of_locks.clone(), self.tasks.clone());
+        let (pairs, last_task, room) = (self.pairs, self.last_task, Default::default());
+        Parts { pairs, calls, locks, own, of_calls, of_locks, tasks, last_task, room }
+    }
+
     /// Learns where code is from events before those that are indexed.
     pub(crate) fn earlier(&mut self, seen: &Seen<'_>) {
         self.calls.earlier(seen);
@@ -142,22 +158,39 @@ impl Parts {
         self.calls.loss_over(time);
     }
 
-    /// The recording is over; gives the names of functions by their numbers.
-    pub(crate) fn finish(
-        mut self,
-        end: Timestamp,
-        states: &mut States<Builder<'_>>,
-    ) -> impl FnMut(FunctionId) -> String + use<> {
+    /// The recording is over: what lasts ends.
+    pub(crate) fn close(&mut self, end: Timestamp, states: &mut States<Builder<'_>>) {
         let (mut calls, mut uses) = (Vec::new(), Vec::new());
         self.calls.finish(&mut |thread, time, call| calls.push((thread, time, call)));
         self.locks.finish(end, &mut |lock| uses.push(lock));
         calls.into_iter().for_each(|(thread, time, call)| self.call(thread, time, call, states));
         uses.iter().for_each(|lock| self.lock(lock, states));
-        let mut symbols = Symbols::new();
-        move |number| match self.calls.function(number) {
-            Function::Named(name) => name,
-            Function::InFile { path, address } => symbols.name(&path, address),
-            Function::InMemory(address) => format!("{address:#x}"),
+    }
+
+    /// What a function is called, as far as it is known now.
+    pub(crate) fn name(&self, number: FunctionId, symbols: &mut FunctionNames) -> String {
+        if let Some(known) = symbols.known.get(&number) {
+            return known.clone();
         }
+        let name = match self.calls.function(number) {
+            Function::Named(name) => name,
+            Function::InFile { path, address } => symbols.symbols.name(&path, address),
+            // The file may become known later.
+            Function::InMemory(address) => return format!("{address:#x}"),
+        };
+        symbols.known.insert(number, name.clone());
+        name
+    }
+}
+
+/// Names of functions that were looked up.
+pub(crate) struct FunctionNames {
+    symbols: Symbols,
+    known: HashMap<FunctionId, String>,
+}
+
+impl FunctionNames {
+    pub(crate) fn new() -> Self {
+        FunctionNames { symbols: Symbols::new(), known: HashMap::new() }
     }
 }

@@ -50,6 +50,11 @@ pub struct Row {
     pub end: Duration,
     /// Whether the recording follows it; always true for CPUs.
     pub is_followed: bool,
+    /// Time on CPUs; of a CPU, the time that it was busy; of a process, the time of its threads.
+    pub used: Duration,
+    /// While the recording is made: states before this time are certain, later ones may still change.
+    /// [`Duration::MAX`] in an index that is complete.
+    pub certain: Duration,
     /// User mode before this time was of unknown mode; of a CPU, that of some threads.
     pub(crate) doubted: Duration,
     pub(crate) wakes: Vec<Entry>,
@@ -85,6 +90,8 @@ impl Row {
             begin: Duration::MAX,
             end: Duration::ZERO,
             is_followed: false,
+            used: Duration::ZERO,
+            certain: Duration::MAX,
             doubted: Duration::ZERO,
             wakes: Vec::new(),
             leaves: Vec::new(),
@@ -118,7 +125,7 @@ impl Row {
         put(out, self.parent.map_or(0, |row| u64::from(row.0) + 1));
         put_text(out, &self.name);
         put(out, u64::from(self.is_followed));
-        for time in [self.begin, self.end, self.doubted] {
+        for time in [self.begin, self.end, self.used, self.doubted] {
             put_time(out, time);
         }
         put(out, self.levels.len() as u64);
@@ -146,11 +153,26 @@ impl Row {
         let process = process(bytes.number()?)?;
         let parent = bytes.small()?.checked_sub(1).map(RowId);
         let (name, is_followed) = (bytes.text()?, bytes.number()? != 0);
-        let [begin, end, doubted] = [bytes.time()?, bytes.time()?, bytes.time()?];
+        let [begin, end, used, doubted] = [bytes.time()?, bytes.time()?, bytes.time()?, bytes.time()?];
+        let certain = Duration::MAX;
         let levels = bytes.number()?;
         let (wakes, leaves) = (read_entries(bytes, body)?, read_entries(bytes, body)?);
         let levels = (0..levels).map(|_| read_entries(bytes, body)).collect::<Result<_, _>>()?;
-        Ok(Row { kind, name, process, parent, begin, end, is_followed, doubted, wakes, leaves, levels })
+        Ok(Row {
+            kind,
+            name,
+            process,
+            parent,
+            begin,
+            end,
+            is_followed,
+            used,
+            certain,
+            doubted,
+            wakes,
+            leaves,
+            levels,
+        })
     }
 }
 

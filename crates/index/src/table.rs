@@ -24,7 +24,7 @@ enum Source {
 }
 
 /// The states that have occurred, by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
     states: Vec<(Class, Source)>,
     /// By the timeline's number.

@@ -29,7 +29,7 @@ pub enum Waker {
 }
 
 /// The wakers that have occurred, by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Wakers {
     wakers: Vec<WokenBy>,
     numbers: HashMap<WokenBy, u32>,
@@ -55,7 +55,7 @@ impl Wakers {
 }
 
 /// The block of a row that is being filled, and where the others are.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct OpenWakes {
     block: Vec<u8>,
     count: u32,

@@ -119,7 +119,7 @@ enum About {
 }
 
 /// All states that have occurred, by number.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StateNames {
     states: Vec<(About, Class)>,
     /// Indexed by [`Name`].

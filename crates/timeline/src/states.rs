@@ -137,6 +137,31 @@ impl<S: Sink> States<S> {
         self.failure.is_some()
     }
 
+    /// Another one that has seen the same, with this sink: it can be finished while this one continues.
+    ///
+    /// # Errors
+    /// A temporary file could not be written.
+    pub fn same<T>(&mut self, sink: T) -> Result<States<T>> {
+        let mut pending = Vec::with_capacity(self.pending.len());
+        for of in &mut self.pending {
+            let same = |of: &mut Box<Pending>| {
+                Ok::<_, Error>(Box::new(Pending { undecided: of.undecided.same()?, doubted: of.doubted }))
+            };
+            pending.push(of.as_mut().map(same).transpose()?);
+        }
+        Ok(States {
+            sink,
+            names: self.names.clone(),
+            folder: self.folder.clone(),
+            lwps: self.lwps.clone(),
+            tasks: self.tasks.clone(),
+            cpus: self.cpus.clone(),
+            by_tid: self.by_tid.clone(),
+            pending,
+            failure: None,
+        })
+    }
+
     /// The sink and the names, at the end of the input.
     ///
     /// # Errors

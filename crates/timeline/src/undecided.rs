@@ -5,7 +5,7 @@
 //! bytes goes to a file.
 
 use crate::state::StateId;
-use std::io::{Read, Result, Seek, Write};
+use std::io::{Read, Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
 use tracewing_units::Timestamp;
@@ -49,6 +49,20 @@ impl Undecided {
         bytes[12..].copy_from_slice(&interval.to.as_ns().to_le_bytes());
         self.count += 1;
         self.file.write_all(&bytes)
+    }
+
+    /// Another queue of the same states.
+    ///
+    /// # Errors
+    /// The file cannot be read, or another one cannot be written.
+    pub(crate) fn same(&mut self) -> Result<Self> {
+        let mut same = Undecided::new(&self.folder);
+        let size = self.count * SIZE as u64;
+        self.file.rewind()?;
+        std::io::copy(&mut Read::by_ref(&mut self.file).take(size), &mut same.file)?;
+        self.file.seek(SeekFrom::Start(size))?;
+        same.count = self.count;
+        Ok(same)
     }
 
     /// Passes all intervals to `each` and empties the queue.
@@ -115,6 +129,19 @@ mod tests {
                 })
                 .expect("a temporary file");
             assert_eq!(found, expected);
+        }
+        let interval = |at| Interval { state: StateId(3), from: Timestamp::from_ns(at), to: Timestamp::MAX };
+        (0..9_000).for_each(|at| undecided.push(interval(at)).expect("a temporary file"));
+        let mut same = undecided.same().expect("two temporary files");
+        undecided.push(interval(9_000)).expect("a temporary file");
+        for (queue, count) in [(&mut same, 9_000), (&mut undecided, 9_001)] {
+            let mut found = Vec::new();
+            let mut keep = |interval| {
+                found.push(interval);
+                Ok(())
+            };
+            queue.drain(&mut keep).expect("a temporary file");
+            assert_eq!(found, (0..count).map(interval).collect::<Vec<_>>());
         }
         undecided
             .push(Interval { state: StateId::USER, from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })

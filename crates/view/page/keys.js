@@ -36,6 +36,7 @@ export function press(page, name) {
       if (!page.view.area) page.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: null });
       page.panels.tab("samples");
     },
+    l: () => page.live?.toggle(),
     c: () => $("share").click(),
     o: () => page.notes.edit(null),
     i: () => page.chosen && page.pin(page.chosen),

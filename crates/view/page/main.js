@@ -1,10 +1,12 @@
 // @ts-check
 // The page: opens the recording, and connects what is seen with mouse and keyboard.
 
+import { about } from "./about.js";
 import { ask } from "./api.js";
 import { fit } from "./axis.js";
 import { CLASSES, EVENT, color, onScheme, patterns } from "./classes.js";
 import { drags, keys, map } from "./input.js";
+import { Live } from "./live.js";
 import { $, canvas, fail, opened, present } from "./opening.js";
 import { Page } from "./page.js";
 import { command, connectShare, svg } from "./share.js";
@@ -69,18 +71,12 @@ async function start() {
   await present();
   const facts = await opened();
   const page = new Page(facts, await ask("tracks"));
-  const losses = facts.losses.length + facts.losses_left_out;
-  $("about").textContent = [
-    `${facts.events.toLocaleString("en")} events`,
-    ...(page.leftOut ? [`the ${page.rows.size.toLocaleString("en")} busiest of ${facts.rows.toLocaleString("en")} tracks`] : []),
-    ...(losses ? [`events missing in ${losses === 1 ? "1 place" : `${losses} places`}`] : []),
-    ...(facts.is_cut_off ? ["a part could not be read"] : []),
-    `from ${facts.begin}`,
-  ].join(" · ");
-  $("about").title = $("about").textContent;
+  about(page);
   legend();
   connect(page);
+  const isLinked = location.hash.includes("from=");
   page.view.restore();
+  if (facts.is_live) page.live = new Live(page, !isLinked);
   if (!location.hash.includes("v=")) history.replaceState(null, "", `#${page.view.link()}`);
   $("cover").hidden = true;
   // For tests, and for whoever wants the numbers of the picture.
@@ -94,6 +90,7 @@ async function start() {
       counted: () => Object.fromEntries([...page.picture.counted].map(([row, counts]) => [row, [...counts]])),
       shown: () => page.tracks.map(({ id, name, number, kind, isPinned }) => ({ id, name, number, kind, isPinned: Boolean(isPinned) })),
       path: () => page.path,
+      live: () => page.live && { isLive: page.live.isLive, follows: page.live.follows, version: page.live.version, certain: Object.fromEntries(page.live.certain) },
       command: () => command(page),
       svg: () => svg(page),
       chosen: () => page.chosen?.id ?? null,

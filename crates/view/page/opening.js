@@ -41,7 +41,7 @@ export async function opened(again = false) {
     const bar = /** @type {HTMLProgressElement} */ ($("progress"));
     bar.hidden = false;
     if (state.total > 0) [bar.max, bar.value] = [state.total, state.done];
-    $("phase").textContent = "Indexing the recording; next time it opens at once";
+    $("phase").textContent = state.is_live ? "Reading what has been recorded so far" : "Indexing the recording; next time it opens at once";
     await new Promise((done) => setTimeout(done, AGAIN));
   }
 }

@@ -46,6 +46,8 @@ export class Page {
     this.panels = new Panels(this);
     this.notes = new Notes(this, $("details"));
     this.isLost = false;
+    /** While the recording is made. @type {import("./live.js").Live | null} */
+    this.live = null;
     const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
     this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
     this.leftOut = tracks.left_out;
@@ -124,8 +126,9 @@ export class Page {
     const selected = state && this.found ? { row: state.row, ...this.found } : null;
     this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen, this.notes);
     if (this.path) this.picture.path(this.layout, this.path.steps);
+    this.live?.draw();
     label($("labels"), this.layout, this.chosen);
-    this.picture.askNames(this.layout, () => this.redraw());
+    this.picture.askNames(this.layout, Boolean(this.live?.follows), () => this.redraw());
     void this.tiles.ask();
     tip(this);
   }

@@ -250,16 +250,18 @@ export class Picture {
 
   /**
    * Asks for the states of what is seen, once it is still.
-   * @param {import("./tracks.js").Layout} layout @param {() => void} came
+   * @param {import("./tracks.js").Layout} layout @param {boolean} scrolls whether it is never still
+   * @param {() => void} came
    */
-  askNames(layout, came) {
+  askNames(layout, scrolls, came) {
     const rows = [...new Set(layout.seen().map(({ track }) => track)
       .filter(({ id, kind }) => id !== null && kind !== "heading" && kind !== "process").map(({ id }) => id))];
     const asked = { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows };
     const key = JSON.stringify(asked);
-    if (key === this.spansOf) return;
+    if (key === this.spansOf || (scrolls && this.timer)) return;
     clearTimeout(this.timer);
     this.timer = window.setTimeout(async () => {
+      this.timer = 0;
       this.spansOf = key;
       const answer = await ask("spans", asked).catch(() => null);
       if (!answer || this.spansOf !== key) return;

@@ -30,6 +30,15 @@ export class Tiles {
     this.asked = new Set();
     /** @type {Set<string>} */
     this.refused = new Set();
+    /** From when on a row may still change. @type {(row: number) => number} */
+    this.certain = () => Infinity;
+    /** Tiles that may still change, and those of them that have to be asked again. @type {Set<string>} */
+    this.uncertain = new Set();
+    /** @type {Set<string>} */
+    this.old = new Set();
+    /** How often they expired, and how often they had when certain ones did, too. */
+    this.turn = 0;
+    this.doubted = 0;
     this.isBusy = false;
     /** @type {{shift: number, tile: number, row: number}[]} */
     this.wanted = [];
@@ -49,13 +58,12 @@ export class Tiles {
     const length = 2 ** (shift + BUCKETS);
     const found = [];
     for (let tile = Math.floor(from / length); tile * length < to; tile++) {
-      const runs = this.use(`${row} ${shift} ${tile}`);
-      if (runs) {
-        found.push({ runs, shift, first: tile * 2 ** BUCKETS });
-        continue;
-      }
+      const key = `${row} ${shift} ${tile}`;
+      const runs = this.use(key);
+      if (runs) found.push({ runs, shift, first: tile * 2 ** BUCKETS });
+      if (runs && !this.old.has(key)) continue;
       this.wanted.push({ shift, tile, row });
-      const coarser = this.coarser(row, shift, tile);
+      const coarser = runs ? null : this.coarser(row, shift, tile);
       if (coarser) found.push(coarser);
     }
     return found;
@@ -105,20 +113,51 @@ export class Tiles {
   async askTile({ shift, tile, rows: some }) {
     try {
       const asked = { shift, first: tile * 2 ** BUCKETS, count: 2 ** BUCKETS, rows: [...some] };
-      for (const [row, runs] of await rows(asked)) this.keep(`${row} ${shift} ${tile}`, runs);
+      const end = (tile + 1) * 2 ** (shift + BUCKETS);
+      const uncertain = new Set(asked.rows.filter((row) => this.certain(row) < end));
+      const turn = this.turn;
+      const found = await rows(asked);
+      for (const row of some) {
+        const [key, runs] = [`${row} ${shift} ${tile}`, found.get(row)];
+        if (runs) this.keep(key, runs);
+        // The row has another number now.
+        else this.refused.add(key);
+        // What was asked before all changed is asked again; the others are when there is more.
+        if (turn < this.doubted) this.old.add(key);
+        else this.old.delete(key);
+        if (uncertain.has(row)) this.uncertain.add(key);
+        else this.uncertain.delete(key);
+      }
     } catch (error) {
       for (const row of some) this.refused.add(`${row} ${shift} ${tile}`);
       this.failed(error);
     }
   }
 
+  /** Tiles that were not certain are asked again; until they come, they are drawn as they are. */
+  expire() {
+    this.turn++;
+    for (const key of this.uncertain) this.old.add(key);
+  }
+
+  /** All tiles are asked again. */
+  forget() {
+    this.uncertain = new Set(this.kept.keys());
+    this.expire();
+    this.doubted = this.turn;
+  }
+
   /** @param {string} key @param {Runs} runs */
   keep(key, runs) {
+    const before = this.kept.get(key);
+    if (before) this.bytes -= before.bytes.length + 100;
     this.kept.set(key, runs);
     this.bytes += runs.bytes.length + 100;
     for (const [old, { bytes }] of this.kept) {
       if (this.bytes <= MOST) break;
       this.kept.delete(old);
+      this.uncertain.delete(old);
+      this.old.delete(old);
       this.bytes -= bytes.length + 100;
     }
   }

@@ -32,6 +32,7 @@ const UNFOLDED = 60;
  * @property {Node[]} children
  * @property {boolean} folded
  * @property {number} level
+ * @property {number} [weight] what it is ordered by instead of what it used: tracks of a recording that is made stay where they are
  * @property {boolean} [isPinned] whether it stays at the top
  */
 
@@ -118,7 +119,7 @@ export function tree(rows) {
 
 /** Orders of tracks within their group: by time used, name, number, and first time. @type {Record<string, (a: Node, b: Node) => number>} */
 export const ORDERS = {
-  used: (a, b) => b.used - a.used,
+  used: (a, b) => (b.weight ?? b.used) - (a.weight ?? a.used),
   name: (a, b) => a.name.localeCompare(b.name, "en", { numeric: true }),
   number: (a, b) => a.number.localeCompare(b.number, "en", { numeric: true }),
   begin: (a, b) => a.begin - b.begin,

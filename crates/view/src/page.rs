@@ -20,6 +20,8 @@ files! {
     "/style.css" STYLE "style.css",
     "/icon.svg" IMAGE "icon.svg",
     "/main.js" SCRIPT "main.js",
+    "/about.js" SCRIPT "about.js",
+    "/live.js" SCRIPT "live.js",
     "/page.js" SCRIPT "page.js",
     "/keys.js" SCRIPT "keys.js",
     "/panels.js" SCRIPT "panels.js",

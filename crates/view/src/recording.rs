@@ -1,24 +1,38 @@
-//! A recording and its index, which is made if there is none.
+//! A recording and its index, which is made if there is none, or while the recording is made.
 
 use crate::jobs::Jobs;
 use crate::notes::Notes;
 use crate::search::Searches;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use tracewing_index::{Cache, Class, Error, Index, RowId, RowKind, Window};
-use tracewing_trace::Recording;
-use tracewing_units::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tracewing_index::{Cache, Error, Index, Look, NEW, RowId, RowKind};
+use tracewing_trace::{Progress, Recording};
+
+/// A recording that grows is opened anew for questions about its events, but not more often.
+const OPENED: Duration = Duration::from_secs(1);
+
+/// The number of the row that stands for all CPUs.
+pub(crate) const ALL_CPUS: u32 = u32::MAX;
 
 /// A recording that is viewed.
 #[derive(Debug)]
 pub(crate) struct Viewed {
-    pub(crate) recording: Arc<Recording>,
     pub(crate) searches: Searches,
     pub(crate) jobs: Jobs,
     pub(crate) notes: Notes,
+    inputs: Vec<PathBuf>,
+    /// As it was at a time.
+    recording: Mutex<(Arc<Recording>, Instant)>,
     cache: Cache,
-    ready: OnceLock<Result<Ready, String>>,
+    /// Whether it is followed while it is made.
+    is_followed: bool,
+    ready: RwLock<Option<Arc<Ready>>>,
+    /// Why there is no index, or why it does not grow any more.
+    failure: OnceLock<String>,
     /// Bytes of the recording that were read, and that are to be read, for the index.
     done: AtomicU64,
     total: AtomicU64,
@@ -29,22 +43,27 @@ pub(crate) struct Viewed {
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) index: Index,
-    /// Time on CPUs of each row, in nanoseconds; of processes, that of their threads.
-    pub(crate) used: Vec<Duration>,
-    /// The members of each row that is a process: threads and tasks.
-    pub(crate) members: Vec<Vec<RowId>>,
+    /// The members of rows that are processes: threads and tasks.
+    members: HashMap<RowId, Vec<RowId>>,
     pub(crate) cpus: Vec<RowId>,
+    /// While the recording is made: which index of it this is, and a number that grows when states change
+    /// that were certain.
+    pub(crate) grows: Option<(u64, u64)>,
+    was_followed: bool,
 }
 
 impl Viewed {
-    pub(crate) fn new(recording: Recording, cache: Cache) -> Self {
+    pub(crate) fn new(recording: Recording, cache: Cache, is_followed: bool) -> Self {
         Viewed {
-            recording: Arc::new(recording),
+            inputs: recording.inputs().to_vec(),
+            recording: Mutex::new((Arc::new(recording), Instant::now())),
             searches: Searches::default(),
             jobs: Jobs::default(),
             notes: Notes::default(),
             cache,
-            ready: OnceLock::new(),
+            is_followed,
+            ready: RwLock::default(),
+            failure: OnceLock::new(),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
@@ -52,8 +71,37 @@ impl Viewed {
     }
 
     /// The index, or why there is none; `None` while it is made.
-    pub(crate) fn ready(&self) -> Option<Result<&Ready, &str>> {
-        self.ready.get().map(|ready| ready.as_ref().map_err(String::as_str))
+    pub(crate) fn ready(&self) -> Option<Result<Arc<Ready>, &str>> {
+        let ready = self.ready.read().unwrap_or_else(PoisonError::into_inner).clone();
+        ready.map(Ok).or_else(|| Some(Err(self.failure()?)))
+    }
+
+    /// Why the index does not grow any more.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    pub(crate) fn is_followed(&self) -> bool {
+        self.is_followed
+    }
+
+    /// Its folders.
+    pub(crate) fn inputs(&self) -> &[PathBuf] {
+        &self.inputs
+    }
+
+    /// The recording; one that grows as it was at most a second ago.
+    pub(crate) fn recording(&self) -> Arc<Recording> {
+        let is_growing = self.ready().is_some_and(|ready| ready.is_ok_and(|ready| ready.grows.is_some()));
+        let mut known = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_growing
+            && known.1.elapsed() > OPENED
+            // Metadata may be half written: the earlier one is good enough.
+            && let Ok(newer) = Recording::open(&self.inputs)
+        {
+            *known = (Arc::new(newer), Instant::now());
+        }
+        known.0.clone()
     }
 
     /// How many bytes of how many were read for the index. Nothing else is published with the numbers.
@@ -61,10 +109,17 @@ impl Viewed {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 
-    /// Finds the index or makes it; returns when it is there, or was stopped.
+    /// Finds the index or makes it; returns when it is complete, or was stopped.
     pub(crate) fn prepare(&self) {
-        let prepared = self.find().map_err(|error| error.to_string());
-        let _ = self.ready.set(prepared);
+        let prepared = if self.is_followed { self.follow() } else { self.find().map(Some) };
+        match prepared {
+            Ok(Some(index)) => self.show(index, None),
+            // It was stopped.
+            Ok(None) => {}
+            Err(error) => {
+                let _ = self.failure.set(error.to_string());
+            }
+        }
     }
 
     /// Ends [`Viewed::prepare`], and all searches and analyses.
@@ -74,50 +129,75 @@ impl Viewed {
         self.jobs.stop();
     }
 
-    fn find(&self) -> Result<Ready, Error> {
-        if let Some(index) = self.cache.find(&self.recording) {
-            return Ready::new(index);
+    fn show(&self, index: Index, grows: Option<(u64, u64)>) {
+        let ready = Arc::new(Ready::new(index, grows, self.is_followed));
+        *self.ready.write().unwrap_or_else(PoisonError::into_inner) = Some(ready);
+    }
+
+    fn find(&self) -> Result<Index, Error> {
+        let recording = self.recording();
+        if let Some(index) = self.cache.find(&recording) {
+            return Ok(index);
         }
-        self.cache.make(&self.recording, &mut |progress| {
-            self.done.store(progress.done, Ordering::Relaxed);
-            self.total.store(progress.total, Ordering::Relaxed);
-            match self.is_stopped.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+        self.cache.make(&recording, &mut |progress| self.reads(progress))?;
+        Ok(self.cache.find(&recording).ok_or(tracewing_trace::Error::Stopped)?)
+    }
+
+    fn follow(&self) -> Result<Option<Index>, Error> {
+        let mut version = 0;
+        let index = self.cache.follow(&self.inputs, &mut |look| match look {
+            Look::Waits => self.goes_on(),
+            Look::Reads(progress) => self.reads(progress),
+            Look::Grown(index, changed) => {
+                version += 1;
+                self.show(*index, Some((version, changed)));
+                self.goes_on()
             }
         })?;
-        Ready::new(self.cache.find(&self.recording).ok_or(tracewing_trace::Error::Stopped)?)
+        // What it is now is what the index is of.
+        let mut known = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
+        if index.is_some() {
+            *known = (Arc::new(Recording::open(&self.inputs)?), Instant::now());
+        }
+        Ok(index)
+    }
+
+    fn reads(&self, progress: Progress) -> ControlFlow<()> {
+        self.done.store(progress.done, Ordering::Relaxed);
+        self.total.store(progress.total, Ordering::Relaxed);
+        self.goes_on()
+    }
+
+    fn goes_on(&self) -> ControlFlow<()> {
+        match self.is_stopped.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 
 impl Ready {
-    fn new(index: Index) -> Result<Self, Error> {
-        let count = index.tail().rows.len();
-        let whole = Window::covering(Duration::ZERO, index.tail().length, 2);
-        let (mut used, mut members) = (vec![Duration::ZERO; count], vec![Vec::new(); count]);
-        let mut cpus = Vec::new();
+    fn new(index: Index, grows: Option<(u64, u64)>, was_followed: bool) -> Self {
+        let (mut members, mut cpus) = (HashMap::<_, Vec<RowId>>::new(), Vec::new());
         for (id, row) in index.rows() {
-            let buckets = index.picture(id, whole)?;
-            let running = |class: &Class| class.is_running();
-            let times = buckets.iter().flat_map(|bucket| {
-                Class::ALL
-                    .iter()
-                    .filter(|class| running(class))
-                    .map(|class| bucket.content.times[*class as usize])
-            });
-            let time: Duration = times.sum();
-            used[id.0 as usize] += time;
             if let RowKind::Cpu(_) = row.kind {
                 cpus.push(id);
             }
             if let Some(parent) = row.parent.filter(|_| !row.is_part()) {
-                members[parent.0 as usize].push(id);
-                // A task runs on a thread of the same process, whose time this is.
-                if let RowKind::Thread(_) = row.kind {
-                    used[parent.0 as usize] += time;
-                }
+                members.entry(parent).or_default().push(id);
             }
         }
-        Ok(Ready { index, used, members, cpus })
+        Ready { index, members, cpus, grows, was_followed }
+    }
+
+    /// Whether a row of this number may have existed while the recording was made, and has another number
+    /// now.
+    pub(crate) fn is_gone(&self, number: u32) -> bool {
+        self.was_followed && (NEW..ALL_CPUS).contains(&number) && !self.index.has(RowId(number))
+    }
+
+    /// The threads and tasks of a process.
+    pub(crate) fn members(&self, process: RowId) -> &[RowId] {
+        self.members.get(&process).map_or(&[], Vec::as_slice)
     }
 }

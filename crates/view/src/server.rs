@@ -54,12 +54,13 @@ pub enum State {
 
 impl Server {
     /// A server at a port of the loopback interface (0: any free one) for a recording, whose index is in
-    /// `cache`, or will be. `name` is the recording's name for [`Token::of`].
+    /// `cache`, or will be. It shows the recording as it is, or follows it while it is made. `name` is the
+    /// recording's name for [`Token::of`].
     ///
     /// # Errors
     /// The port is taken.
     pub fn new(
-        recording: Recording,
+        (recording, is_followed): (Recording, bool),
         cache: Cache,
         token: Token,
         name: &str,
@@ -71,7 +72,7 @@ impl Server {
             Ok((listener.local_addr()?, listener))
         };
         let (address, listener) = bind().map_err(|cause| Error::Listen { port, cause })?;
-        let mut viewed = Viewed::new(recording, cache);
+        let mut viewed = Viewed::new(recording, cache, is_followed);
         viewed.notes = Notes::of(name);
         let desk = Arc::new(Desk { viewed, token, cookie: format!("tracewing-{name}") });
         Ok(Server { listener, address, desk })

@@ -268,9 +268,21 @@ impl Calls {
         }
     }
 
+    /// The recording is opened anew: its streams and classes may have other numbers.
+    pub fn reopen(&mut self) {
+        self.reader.reopen();
+    }
+
+    /// What has begun, with nothing else that is known: it can be finished while these continue.
+    pub fn begun(&self) -> Self {
+        Calls { threads: self.threads.clone(), ..Calls::default() }
+    }
+
     /// The recording is over. How long calls last that have not ended is unknown.
     pub fn finish(&mut self, report: &mut impl FnMut(ThreadKey, Timestamp, Call)) {
-        for (key, mut thread) in take(&mut self.threads) {
+        let mut threads: Vec<_> = take(&mut self.threads).into_iter().collect();
+        threads.sort_unstable_by_key(|(key, _)| *key);
+        for (key, mut thread) in threads {
             // What happens after its last function does not show that it is still in them: a jump may have
             // left them.
             let last = thread.last_function;

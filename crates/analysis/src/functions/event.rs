@@ -100,6 +100,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    /// Streams and classes may have other numbers from now on.
+    pub(crate) fn reopen(&mut self) {
+        self.classes = Classes::default();
+    }
+
     /// Decodes an event; `None` if it is not about functions, lacks fields, or repeats another probe's event.
     pub(crate) fn read(&mut self, seen: &Seen<'_>) -> Option<FunctionEvent> {
         let event = seen.event;

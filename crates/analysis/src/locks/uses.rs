@@ -84,6 +84,18 @@ impl LockUses {
         });
     }
 
+    /// The recording is opened anew: its streams and classes may have other numbers.
+    pub fn reopen(&mut self) {
+        self.reader = Reader::default();
+    }
+
+    /// Another one that has seen the same.
+    pub fn same(&self) -> Self {
+        let Self { threads, tickets, kernel, blind, .. } = self;
+        let (threads, tickets) = (threads.clone(), tickets.clone());
+        Self { reader: Reader::default(), threads, tickets, kernel: *kernel, blind: *blind }
+    }
+
     /// A thread or a user thread has ended, and with it its pending wait.
     pub fn ends(&mut self, party: Party, at: Timestamp, report: &mut impl FnMut(LockUse)) {
         if let Some((process, mut thread)) = self.threads.remove(&party) {

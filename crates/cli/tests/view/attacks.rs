@@ -43,6 +43,7 @@ fn without_the_token_there_is_only_the_page() {
     }
     for path in [
         "state",
+        "live",
         "tracks",
         "rows",
         "spans",

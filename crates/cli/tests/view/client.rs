@@ -39,7 +39,13 @@ impl Viewer {
 
     /// Starts one at a port and waits until it can answer.
     pub fn within(trace: &Path, home: tempfile::TempDir, port: u16) -> Self {
-        let mut command = command(trace, home.path(), &["--no-open", "--port", &port.to_string()]);
+        Self::with(trace, home, port, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn with(trace: &Path, home: tempfile::TempDir, port: u16, more: &[&str]) -> Self {
+        let port = port.to_string();
+        let mut command = command(trace, home.path(), &[&["--no-open", "--port", &port], more].concat());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut text = String::new();
         let mut out = child.stdout.take().unwrap();
@@ -60,6 +66,13 @@ impl Viewer {
         });
         assert_eq!(phase, "ready");
         viewer
+    }
+
+    /// Ends the viewer, and gives its folder.
+    pub fn give_home(mut self) -> tempfile::TempDir {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        std::mem::replace(&mut self.home, tempfile::tempdir().unwrap())
     }
 
     pub fn address(&self) -> String {

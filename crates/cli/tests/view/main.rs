@@ -15,6 +15,7 @@ mod cdp;
 mod client;
 mod conditions;
 mod errors;
+mod live;
 mod notes;
 mod numbers;
 mod own;

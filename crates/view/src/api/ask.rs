@@ -3,10 +3,10 @@
 use crate::recording::{Ready, Viewed};
 use hyper::StatusCode;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use tracewing_index::{Index, RowId};
 
-/// The number of the row that stands for all CPUs.
-pub(super) const ALL_CPUS: u32 = u32::MAX;
+pub(super) use crate::recording::ALL_CPUS;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl From<tracewing_trace::Error> for Refusal {
 }
 
 /// The index, if it is made.
-pub(super) fn ready(viewed: &Viewed) -> Result<&Ready, Refusal> {
+pub(super) fn ready(viewed: &Viewed) -> Result<Arc<Ready>, Refusal> {
     match viewed.ready() {
         Some(Ok(ready)) => Ok(ready),
         Some(Err(why)) => Err(Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why: why.to_owned() }),
@@ -56,7 +56,7 @@ pub(super) fn parsed<A: DeserializeOwned>(body: &[u8]) -> Result<A, Refusal> {
 
 /// The row of a number, if it exists.
 pub(super) fn row(index: &Index, number: u32) -> Result<RowId, Refusal> {
-    match (number as usize) < index.tail().rows.len() {
+    match index.has(RowId(number)) {
         true => Ok(RowId(number)),
         false => Err(refused("there is no such row")),
     }

@@ -63,8 +63,8 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         return Err(refused("there is no such system call"));
     }
     let ready = ready(viewed)?;
-    let filter = Area { from, to, rows }.threads(ready, "system calls")?;
-    let (begin, recording) = (ready.index.tail().begin, viewed.recording.clone());
+    let filter = Area { from, to, rows }.threads(&ready, "system calls")?;
+    let (begin, recording) = (ready.index.tail().begin, viewed.recording());
     let work = move |job: &Job| {
         let answer = find(job, &recording, &filter, name.as_deref(), begin)?;
         serde_json::to_value(answer).map_err(|error| error.to_string())

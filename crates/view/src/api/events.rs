@@ -116,7 +116,7 @@ impl Window<'_> {
             ..Listing::default()
         };
         let (mut events, mut warnings) = (Vec::new(), Vec::new());
-        listing.print(&self.viewed.recording, &mut (&mut events, &mut warnings))?;
+        listing.print(&self.viewed.recording(), &mut (&mut events, &mut warnings))?;
         Ok((lines(&events), lines(&warnings)))
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn find(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     }
     let begin = ready(viewed)?.index.tail().begin;
     let text = Text::of(&text)?;
-    let search = viewed.searches.start(&viewed.recording, begin, text).map_err(busy)?;
+    let search = viewed.searches.start(&viewed.recording(), begin, text).map_err(busy)?;
     Ok(Reply::json(&Started { search }))
 }
 

@@ -69,8 +69,8 @@ pub(super) struct Names {
 
 pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let area: Area = parsed(body)?;
-    let filter = area.threads(ready(viewed)?, "samples")?;
-    let recording = viewed.recording.clone();
+    let filter = area.threads(&*ready(viewed)?, "samples")?;
+    let recording = viewed.recording();
     let work = move |job: &Job| {
         let answer = count(job, &recording, &filter)?;
         serde_json::to_value(answer).map_err(|error| error.to_string())

@@ -27,8 +27,8 @@ struct Answer {
 
 pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let area: Area = parsed(body)?;
-    let filter = area.threads(ready(viewed)?, "calls of functions")?;
-    let recording = viewed.recording.clone();
+    let filter = area.threads(&*ready(viewed)?, "calls of functions")?;
+    let recording = viewed.recording();
     let work = move |job: &Job| {
         let answer = find(job, &recording, &filter)?;
         serde_json::to_value(answer).map_err(|error| error.to_string())

@@ -13,6 +13,7 @@ mod find;
 mod flame;
 mod graph;
 mod jobs;
+mod live;
 mod longest;
 mod notes;
 mod picture;
@@ -34,6 +35,7 @@ use crate::reply::Reply;
 pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<Reply, Refusal>> {
     let of_index: fn(&Ready, &[u8]) -> Result<Reply, Refusal> = match path {
         "state" => return Some(Ok(state::answer(viewed))),
+        "live" => return Some(live::answer(viewed, body)),
         "events" => return Some(events::answer(viewed, body)),
         "find" => return Some(find::find(viewed, body)),
         "found" => return Some(find::found(viewed, body)),
@@ -58,5 +60,5 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "search" => search::answer,
         _ => return None,
     };
-    Some(ask::ready(viewed).and_then(|ready| of_index(ready, body)))
+    Some(ask::ready(viewed).and_then(|ready| of_index(&ready, body)))
 }

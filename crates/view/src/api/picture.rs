@@ -11,8 +11,9 @@
 //! | 14 | the share of the bucket's time in each class, in 255ths; a class that occurs has at least 1 |
 //! | 2 | how many states begin in it, at most 65535 |
 //!
-//! Buckets without any state are left out. A group's share is that of the time of all its members that live
-//! then. Where very many live in a narrow window, the answer has the shares of longer buckets.
+//! Buckets without any state are left out, and so are rows that have got another number. A group's share is
+//! that of the time of all its members that live then. Where very many live in a narrow window, the answer
+//! has the shares of longer buckets.
 
 use super::ask::{ALL_CPUS, Refusal, parsed, refused, row};
 use crate::recording::Ready;
@@ -63,7 +64,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let window = Window { shift: asked.shift, first: asked.first, count: asked.count };
     let mut left = MOST_MEMBERS;
     let mut out = Vec::new();
-    for number in &asked.rows {
+    for number in asked.rows.iter().filter(|number| !ready.is_gone(**number)) {
         let runs = match members(ready, *number)? {
             None => runs(ready.index.picture(RowId(*number), window)?, window),
             Some(members) => group(ready, *number, &members, window, &mut left)?,
@@ -83,7 +84,7 @@ fn members(ready: &Ready, number: u32) -> Result<Option<Vec<RowId>>, Refusal> {
     let id = row(&ready.index, number)?;
     let is_thread = |id: &RowId| matches!(ready.index.row(*id).kind, RowKind::Thread(_));
     Ok(match ready.index.row(id).kind {
-        RowKind::Process(_) => Some(ready.members[id.0 as usize].iter().copied().filter(is_thread).collect()),
+        RowKind::Process(_) => Some(ready.members(id).iter().copied().filter(is_thread).collect()),
         _ => None,
     })
 }

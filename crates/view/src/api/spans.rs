@@ -48,7 +48,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
         return Err(refused("too many rows"));
     }
     let mut answer = Answer::default();
-    for number in asked.rows {
+    for number in asked.rows.into_iter().filter(|number| !ready.is_gone(*number)) {
         let id = row(&ready.index, number)?;
         let mut spans = Vec::new();
         ready.index.spans(id, asked.from, asked.to, |span| {

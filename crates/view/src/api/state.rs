@@ -16,6 +16,7 @@ enum State<'a> {
     /// The index is being made: bytes of the recording that were read, and all of them.
     Indexing {
         name: String,
+        is_live: bool,
         done: u64,
         total: u64,
     },
@@ -36,6 +37,8 @@ struct Facts {
     /// When that was, for people.
     begin: String,
     length: Duration,
+    /// Whether the recording is still being made.
+    is_live: bool,
     events: u64,
     rows: usize,
     is_partial: bool,
@@ -58,9 +61,12 @@ pub(super) fn answer(viewed: &Viewed) -> Reply {
     let name = name(viewed);
     let (done, total) = viewed.progress();
     Reply::json(&match viewed.ready() {
-        None => State::Indexing { name, done, total },
+        None => State::Indexing { name, is_live: viewed.is_followed(), done, total },
         Some(Err(why)) => State::Failed { name, why },
-        Some(Ok(ready)) => State::Ready(facts(name, inputs(viewed), ready.index.tail())),
+        Some(Ok(ready)) => {
+            let is_live = ready.grows.is_some() && viewed.failure().is_none();
+            State::Ready(Facts { is_live, ..facts(name, inputs(viewed), ready.index.tail()) })
+        }
     })
 }
 
@@ -72,6 +78,7 @@ fn facts(name: String, inputs: Vec<String>, tail: &Tail) -> Facts {
         begin_ns: tail.begin.as_ns().to_string(),
         begin: tracewing_trace::Zone::Local.format(tail.begin),
         length: tail.length,
+        is_live: false,
         events: tail.events,
         rows: tail.rows.len(),
         is_partial: tail.is_partial,
@@ -92,11 +99,11 @@ fn loss(mark: &LossMark) -> Loss {
 }
 
 fn name(viewed: &Viewed) -> String {
-    let inputs = viewed.recording.inputs().iter();
+    let inputs = viewed.inputs().iter();
     inputs.map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
 fn inputs(viewed: &Viewed) -> Vec<String> {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    viewed.recording.inputs().iter().map(|path| absolute(path).display().to_string()).collect()
+    viewed.inputs().iter().map(|path| absolute(path).display().to_string()).collect()
 }

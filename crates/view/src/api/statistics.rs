@@ -76,7 +76,7 @@ pub(super) fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusa
         }
         let id = row(&ready.index, number)?;
         match ready.index.row(id).kind {
-            RowKind::Process(_) => ids.extend(&ready.members[id.0 as usize]),
+            RowKind::Process(_) => ids.extend(ready.members(id)),
             _ => ids.extend([id]),
         }
     }

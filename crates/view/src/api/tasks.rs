@@ -50,8 +50,8 @@ type Rows = HashMap<(Option<Pid>, u64), u32>;
 pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let area: Area = parsed(body)?;
     let ready = ready(viewed)?;
-    let filter = area.tasks(ready)?;
-    let (begin, rows, recording) = (ready.index.tail().begin, rows(ready), viewed.recording.clone());
+    let filter = area.tasks(&ready)?;
+    let (begin, rows, recording) = (ready.index.tail().begin, rows(&ready), viewed.recording());
     let work = move |job: &Job| {
         let answer = find(job, &recording, &filter, &rows, begin)?;
         serde_json::to_value(answer).map_err(|error| error.to_string())

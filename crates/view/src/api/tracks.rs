@@ -38,7 +38,7 @@ pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
     if left_out > 0 {
         let is_thread =
             |id: &RowId| !matches!(ready.index.row(*id).kind, RowKind::Cpu(_) | RowKind::Process(_));
-        ids.sort_by_key(|id| (is_thread(id), std::cmp::Reverse(ready.used[id.0 as usize]), *id));
+        ids.sort_by_key(|id| (is_thread(id), std::cmp::Reverse(ready.index.row(*id).used), *id));
         ids.truncate(MOST);
         ids.sort();
     }
@@ -68,6 +68,6 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         begin: row.begin,
         end: row.end,
         is_followed: row.is_followed,
-        used: ready.used[id.0 as usize],
+        used: row.used,
     }
 }

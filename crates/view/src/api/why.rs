@@ -92,14 +92,14 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let Asked { row: number, from, to } = parsed(body)?;
     let ready = ready(viewed)?;
     let begin = ready.index.tail().begin;
-    let filter = target(ready, row(&ready.index, number)?)?;
+    let filter = target(&ready, row(&ready.index, number)?)?;
     let at = |time| begin.checked_add(time).ok_or_else(|| refused("there is no such time"));
     let range = (at(from)?, at(to)?);
     if from >= to {
         return Err(refused("there is no such window"));
     }
     let target = Target::new(&filter)?;
-    let (rows, recording) = (Rows::of(ready), viewed.recording.clone());
+    let (rows, recording) = (Rows::of(&ready), viewed.recording());
     let work = move |job: &Job| {
         let path = find(job, &recording, target, range)?;
         serde_json::to_value(rows.answer(&path)).map_err(|error| error.to_string())

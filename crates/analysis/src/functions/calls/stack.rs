@@ -9,7 +9,7 @@ use tracewing_units::{Duration, Timestamp};
 pub(super) const DEPTH: usize = 1 << 20;
 
 /// A function that has begun.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Frame {
     pub(super) function: FunctionId,
     pub(super) begin: Timestamp,
@@ -23,7 +23,7 @@ pub(super) struct Frame {
     pub(super) left_at: Option<Timestamp>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Thread {
     pub(super) frames: Vec<Frame>,
     /// How often a function is among them.

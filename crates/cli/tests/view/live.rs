@@ -1,0 +1,246 @@
+//! A recording is viewed while it is made: the page follows it, and the index that is left is that of the
+//! complete recording.
+
+use crate::cdp::Browser;
+use crate::client::{self, Viewer};
+use crate::harness::{self, traceable};
+use serde_json::{Value, json as object};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tracewing_testing::{NOBODY, Printed, RunExt, installed, is_root, signal, wait_until};
+
+/// A recording of a shell that works, sleeps and starts programs by turns, until it is stopped or dropped.
+struct Recorded {
+    folder: tempfile::TempDir,
+    recorder: Child,
+}
+
+const SCRIPT: &str =
+    "while test ! -e stop; do sleep 0.01; : $((n += 1)); test $((n % 20)) != 0 || ls > /dev/null; done";
+
+impl Recorded {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = harness::tracewing();
+        command.current_dir(folder.path()).args(["record", "-q", "-o", "t"]).args(["--", "sh", "-c", SCRIPT]);
+        tracewing_testing::with_default_signals(&mut command);
+        let recorder = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let this = Self { folder, recorder };
+        let pid = this.recorder.id().to_string();
+        wait_until("the recording begins", || {
+            harness::tracewing().args(["top", &pid, "--for", "0"]).output().unwrap().status.success()
+        });
+        this
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.folder.path().join("t")
+    }
+
+    fn ends(&mut self) {
+        fs::write(self.folder.path().join("stop"), "").unwrap();
+        assert!(self.recorder.wait().unwrap().success());
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        let _ = fs::write(self.folder.path().join("stop"), "");
+        let _ = self.recorder.wait();
+    }
+}
+
+/// The viewer of a recording that runs.
+fn follow(named: &Path, arguments: &[&str]) -> Viewer {
+    Viewer::with(named, tempfile::tempdir().unwrap(), 0, arguments)
+}
+
+fn live(viewer: &Viewer) -> Value {
+    viewer.ask("live", "{}")
+}
+
+/// Waits until there have been so many more indexes.
+fn wait_for_more(viewer: &Viewer, count: u64) {
+    let first = live(viewer)["version"].as_u64().unwrap();
+    wait_until("the index grows", || {
+        let now = live(viewer);
+        assert_eq!(now["is_live"], true, "{now}");
+        now["version"].as_u64().unwrap() >= first + count
+    });
+}
+
+fn wait_for_end(viewer: &Viewer) {
+    wait_until("the viewer sees the end", || live(viewer)["is_live"] == false);
+    assert_eq!(live(viewer)["why"], Value::Null);
+}
+
+/// All that two viewers say of their recordings, in some windows.
+fn compare(one: &Viewer, other: &Viewer) {
+    assert_eq!(one.ask("state", "{}"), other.ask("state", "{}"));
+    let tracks = one.ask("tracks", "{}");
+    assert_eq!(tracks, other.ask("tracks", "{}"));
+    let rows: Vec<u64> =
+        tracks["rows"].as_array().unwrap().iter().map(|row| row["id"].as_u64().unwrap()).collect();
+    assert!(rows.len() > 4, "{tracks}");
+    let length = one.ask("state", "{}")["length"].as_u64().unwrap();
+    let mut random = 1_u64;
+    for _ in 0..12 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (from, shift) = ((random >> 33) % length, 8 + (random >> 20) % 22);
+        let to = from + 1 + (random >> 13) % (length - from);
+        let window = object!({ "from": from, "to": to }).to_string();
+        assert_eq!(one.ask("statistics", &window), other.ask("statistics", &window), "{window}");
+        for some in rows.chunks(200) {
+            let asked = object!({ "shift": shift, "first": from >> shift, "count": 300, "rows": some });
+            let asked = asked.to_string();
+            assert_eq!(one.bytes("rows", &asked), other.bytes("rows", &asked), "{asked}");
+            let asked = object!({ "from": from, "to": to, "rows": some }).to_string();
+            assert_eq!(one.ask("spans", &asked), other.ask("spans", &asked), "{asked}");
+        }
+    }
+}
+
+#[test]
+fn the_index_that_is_left_is_that_of_the_complete_recording() {
+    if !traceable() {
+        return;
+    }
+    let mut recorded = Recorded::new();
+    let viewer = follow(&recorded.trace(), &["--follow"]);
+    wait_for_more(&viewer, 4);
+    // What was drawn as certain stays as it is.
+    let length = live(&viewer)["length"].as_u64().unwrap();
+    let tracks = viewer.ask("tracks", "{}");
+    let busy = tracks["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "thread");
+    let busiest = busy.max_by_key(|row| row["used"].as_u64()).unwrap()["id"].clone();
+    let certain = viewer.ask("live", &object!({ "rows": [busiest] }).to_string())["certain"][0].as_u64();
+    let certain = certain.expect("the shell has not ended");
+    assert!(certain <= live(&viewer)["length"].as_u64().unwrap());
+    let asked = object!({ "from": 0, "to": certain.min(length), "rows": [busiest] }).to_string();
+    let sums = viewer.ask("statistics", &asked);
+    recorded.ends();
+    wait_for_end(&viewer);
+    assert_eq!(viewer.ask("statistics", &asked), sums);
+    let after = Viewer::start(&recorded.trace());
+    compare(&viewer, &after);
+    // The same file would be found by the next viewer.
+    let again = Viewer::within(&recorded.trace(), viewer.give_home(), 0);
+    compare(&again, &after);
+}
+
+#[test]
+fn a_running_recording_is_found_by_its_name() {
+    if !traceable() {
+        return;
+    }
+    let recorded = Recorded::new();
+    let pid = recorded.recorder.id().to_string();
+    let viewer = follow(Path::new(&pid), &[]);
+    wait_for_more(&viewer, 1);
+    assert_eq!(viewer.ask("state", "{}")["inputs"], object!([recorded.trace().canonicalize().unwrap()]));
+    let out = client::command(Path::new("no-such-recording"), viewer.home.path(), &["--follow"]).ran();
+    assert!(!out.status.success());
+}
+
+/// Files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.path().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => found.push(entry.path()),
+        }
+    }
+    found
+}
+
+#[test]
+fn a_viewer_that_is_killed_leaves_no_file() {
+    if !traceable() {
+        return;
+    }
+    let recorded = Recorded::new();
+    for ends in [libc::SIGKILL, libc::SIGINT] {
+        let mut viewer = follow(&recorded.trace(), &["--follow"]);
+        wait_for_more(&viewer, 2);
+        signal(viewer.child.id(), ends);
+        viewer.child.wait().unwrap();
+        let left = files(&viewer.home.path().join(".cache"));
+        assert_eq!(left, Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn another_user_cannot_ask_how_far_it_is() {
+    if !traceable() || !is_root() {
+        return;
+    }
+    let recorded = Recorded::new();
+    let viewer = follow(&recorded.trace(), &["--follow"]);
+    wait_for_more(&viewer, 1);
+    let script = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{}; printf 'POST /api/live HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\n{{}}' >&3; head -1 <&3",
+        viewer.port
+    );
+    let mut other = Command::new("setpriv");
+    let user = NOBODY.to_string();
+    other.args(["--reuid", &user, "--regid", &user, "--clear-groups", "bash", "-c", &script]);
+    assert!(other.ran().text().contains(" 401 "));
+}
+
+/// The page's own numbers of what it follows.
+fn of_page(browser: &mut Browser, what: &str) -> Value {
+    browser.value(&format!("tracewing.live().{what}"))
+}
+
+#[test]
+fn the_page_follows_pauses_and_says_when_it_has_ended() {
+    if !traceable() || !installed(&["chromium"]) {
+        return;
+    }
+    let mut recorded = Recorded::new();
+    let viewer = follow(&recorded.trace(), &["--follow"]);
+    wait_for_more(&viewer, 1);
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    assert_eq!(of_page(&mut browser, "follows"), true);
+    let end = browser.value("tracewing.view.to").as_f64().unwrap();
+    browser.wait(&format!("tracewing.view.to > {}", end + 5e8));
+    browser.wait("Object.values(tracewing.live().certain).some((time) => time < tracewing.view.to)");
+    // What is not certain yet is drawn otherwise, and the states have names.
+    browser.wait("[...document.querySelectorAll('.track')].length > 3");
+
+    // Away from the end it stays, while the recording continues.
+    browser.key("w");
+    browser.wait("!tracewing.live().follows");
+    let seen = browser.value("[tracewing.view.from, tracewing.view.to]");
+    let length = browser.value("tracewing.view.length").as_f64().unwrap();
+    browser.wait(&format!("tracewing.view.length > {}", length + 5e8));
+    assert_eq!(browser.value("[tracewing.view.from, tracewing.view.to]"), seen);
+    browser.key("l");
+    browser.wait("tracewing.live().follows && document.querySelector('#live').ariaPressed === 'true'");
+    browser.wait(&format!("tracewing.view.to > {}", length + 5e8));
+    browser.value("document.querySelector('#live').click()");
+    browser.wait("!tracewing.live().follows");
+    browser.value("document.querySelector('#live').click()");
+
+    recorded.ends();
+    browser.wait("document.querySelector('#ended').textContent === 'The recording has ended'");
+    assert_eq!(of_page(&mut browser, "isLive"), false);
+    browser.wait("document.querySelector('#live').hidden && tracewing.view.to === tracewing.view.length");
+    browser.settle();
+    assert_eq!(browser.value("tracewing.view.length").as_u64(), viewer.ask("state", "{}")["length"].as_u64());
+    // What is drawn is what a page draws that is opened now.
+    let link = browser.value("tracewing.view.link()").as_str().unwrap().to_owned();
+    let drawn = browser.value("tracewing.drawn()");
+    browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
+    browser.settle();
+    let again = browser.value("tracewing.drawn()");
+    let common: Vec<_> = again.as_object().unwrap().iter().filter(|(row, _)| !drawn[row].is_null()).collect();
+    assert!(common.len() > 3, "{}", common.len());
+    for (row, heights) in common {
+        assert_eq!(&drawn[row], heights, "row {row}");
+    }
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}

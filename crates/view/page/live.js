@@ -1,0 +1,230 @@
+// @ts-check
+// A recording that is being made: asks how far it is, follows its end, and marks what is not certain yet.
+
+import { ask, Unknown } from "./api.js";
+import { about } from "./about.js";
+import { fit } from "./axis.js";
+import { ink } from "./classes.js";
+import { $, canvas } from "./opening.js";
+import { HEIGHT, tree } from "./tracks.js";
+
+/** @typedef {import("./page.js").Page} Page */
+/** @typedef {import("./tracks.js").Node} Node */
+
+/** How often it is asked, in milliseconds: while the end is seen, otherwise, and while the page is hidden. */
+const OFTEN = 250;
+const SELDOM = 1000;
+const RARELY = 4000;
+/** Time between two steps of what scrolls, in milliseconds. */
+const STEP = 50;
+/** What is seen at first, in nanoseconds, and how far it may stay behind what is known. */
+const FIRST = 10e9;
+const BEHIND = 0.4e9;
+/** Shortest time between two looks at all tracks, in milliseconds, and how many times as long as that takes. */
+const TRACKS = 1000;
+const SHARE = 10;
+/** Rows of a question. */
+const ROWS = 1000;
+
+export class Live {
+  /** @param {Page} page @param {boolean} follows whether the end is seen at first */
+  constructor(page, follows) {
+    this.page = page;
+    this.isLive = true;
+    this.follows = follows;
+    this.version = -1;
+    this.changed = 0;
+    this.losses = page.facts.losses.length + page.facts.losses_left_out;
+    /** From when on a row may still change; nothing is known of those that are missing. @type {Map<number, number>} */
+    this.certain = new Map();
+    /** What is seen: how long it is, and its end. */
+    this.width = FIRST;
+    this.end = page.view.length;
+    this.last = performance.now();
+    this.next = 0;
+    /** What was seen last: if it is the same, nothing has moved. */
+    this.seen = { from: page.view.from, to: page.view.to };
+    page.tiles.certain = (row) => this.certain.get(row) ?? 0;
+    page.view.changed.push(() => this.moved());
+    canvas("overlay").addEventListener("pointerdown", () => this.follow(false));
+    $("order").addEventListener("change", () => {
+      forget(page.roots);
+      page.fold();
+    });
+    $("live").addEventListener("click", () => this.toggle());
+    $("live").hidden = false;
+    this.follow(follows);
+    void this.poll();
+    this.timer = window.setInterval(() => this.step(), STEP);
+  }
+
+  /** Follows the end, or no longer. @param {boolean} follows */
+  follow(follows) {
+    if (!this.isLive) return;
+    this.follows = follows;
+    $("live").setAttribute("aria-pressed", String(follows));
+    if (follows) [this.end, this.width] = [this.page.view.length, Math.max(this.page.view.to - this.page.view.from, 1e6)];
+    if (follows && this.page.view.to - this.page.view.from >= this.page.view.length) this.width = FIRST;
+    this.seen = { from: this.page.view.from, to: this.page.view.to };
+    this.last = performance.now();
+  }
+
+  toggle() {
+    this.follow(!this.follows);
+    if (!this.follows) this.page.view.tell();
+  }
+
+  /** The view has moved: away from the end, or to it. */
+  moved() {
+    const { from, to, length } = this.page.view;
+    if (!this.isLive || (from === this.seen.from && to === this.seen.to)) return;
+    this.seen = { from, to };
+    const isAtEnd = to >= (this.follows ? this.end : length) - (to - from) / 500;
+    if (isAtEnd !== this.follows) this.follow(isAtEnd);
+    else if (isAtEnd) this.width = Math.max(to - from, 1e6);
+  }
+
+  /** What is seen scrolls. */
+  step() {
+    const [now, { view }] = [performance.now(), this.page];
+    const passed = (now - this.last) * 1e6;
+    this.last = now;
+    if (!this.follows || document.hidden || this.page.isLost) return;
+    const end = Math.min(view.length, Math.max(this.end + passed, view.length - BEHIND));
+    if (end === this.end && view.to === end) return;
+    this.end = end;
+    [view.from, view.to] = [Math.max(0, end - this.width), end];
+    this.seen = { from: view.from, to: view.to };
+    this.page.redraw();
+  }
+
+  /** Asks how far the recording is, again and again. */
+  async poll() {
+    const { page } = this;
+    let pause = document.hidden ? RARELY : this.follows ? OFTEN : SELDOM;
+    try {
+      const rows = page.isLost ? [] : this.rows();
+      const state = await ask("live", { rows });
+      rows.forEach((row, at) => this.certain.set(row, state.certain[at] ?? Infinity));
+      if (state.version !== this.version) await this.grown(state);
+      if (!state.is_live) return this.ends(state.why);
+    } catch (error) {
+      page.lost(error);
+      if (error instanceof Unknown) return;
+      pause = SELDOM;
+    }
+    window.setTimeout(() => void this.poll(), pause);
+  }
+
+  /** The rows that are seen, and that of the minimap. */
+  rows() {
+    const seen = this.page.layout.seen().flatMap(({ track }) => (track.id === null ? [] : [track.id]));
+    const first = this.page.roots[0]?.id;
+    return [...new Set(first == null ? seen : [first, ...seen])].slice(0, ROWS);
+  }
+
+  /** There is more. @param {any} state */
+  async grown(state) {
+    const { page } = this;
+    this.version = state.version;
+    const wasAll = !this.follows && page.view.from === 0 && page.view.to === page.view.length;
+    Object.assign(page.facts, { length: state.length, events: state.events, rows: state.rows });
+    page.view.length = Math.max(page.view.length, state.length);
+    if (wasAll) page.view.to = page.view.length;
+    if (state.changed !== this.changed) page.tiles.forget();
+    else page.tiles.expire();
+    this.changed = state.changed;
+    page.picture.spansOf = "";
+    if (state.losses !== this.losses) {
+      const { losses, losses_left_out } = await ask("state");
+      this.losses = state.losses;
+      Object.assign(page.facts, { losses, losses_left_out });
+      page.picture.losses = [...losses].sort((a, b) => a.from - b.from);
+    }
+    if (performance.now() >= this.next || !state.is_live) await this.refresh();
+    about(page);
+    page.redraw();
+  }
+
+  /** Reads all tracks again; those that were there stay where they are. */
+  async refresh() {
+    const begin = performance.now();
+    const { page } = this;
+    const tracks = await ask("tracks");
+    this.next = performance.now() + Math.max(TRACKS, (performance.now() - begin) * SHARE);
+    /** @type {Map<string, Node>} */
+    const known = new Map();
+    each(page.roots, "", (node, key) => known.set(key, node));
+    const [roots, numbers] = [tree(tracks.rows), new Map()];
+    each(roots, "", (node, key) => {
+      const before = known.get(key);
+      node.weight = before ? before.weight ?? before.used : node.used;
+      if (before) node.folded = before.folded;
+      if (before && before.id !== node.id) numbers.set(before.id, node.id);
+    });
+    [page.roots, page.leftOut] = [roots, tracks.left_out];
+    page.rows = new Map(tracks.rows.map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
+    if (numbers.size) rename(page, numbers);
+    page.tiles.refused.clear();
+    const chosen = page.chosen?.id ?? null;
+    page.fold();
+    page.chosen = page.tracks.find(({ id, isPinned }) => id !== null && id === (numbers.get(chosen) ?? chosen) && isPinned === page.chosen?.isPinned) ?? page.chosen;
+  }
+
+  /** The recording has ended. @param {string | null} why if it has not ended by itself */
+  ends(why) {
+    window.clearInterval(this.timer);
+    const { page } = this;
+    if (this.follows) [page.view.from, page.view.to] = [Math.max(0, page.view.length - this.width), page.view.length];
+    [this.isLive, this.follows] = [false, false];
+    page.tiles.certain = () => Infinity;
+    page.tiles.forget();
+    page.picture.spansOf = "";
+    this.certain.clear();
+    $("live").hidden = true;
+    $("ended").textContent = why === null ? "The recording has ended" : `It is not followed any more: ${why}`;
+    if (page.view.state && page.found) void page.select(page.view.state.row, page.view.state.time, 0, undefined, true);
+    page.view.tell();
+  }
+
+  /** Marks what may still change. */
+  draw() {
+    const { page } = this;
+    const { context, width } = fit(canvas("overlay"));
+    const { from, to } = page.view;
+    context.fillStyle = ink("--paper");
+    for (const { track, y } of page.layout.seen()) {
+      const certain = track.id === null || track.kind === "events" ? Infinity : this.certain.get(track.id) ?? Infinity;
+      if (certain >= to) continue;
+      for (let x = Math.max(0, Math.ceil(((certain - from) / (to - from)) * width)); x < width; x += 4) context.fillRect(x, y + 3, 1, HEIGHT - 6);
+    }
+  }
+}
+
+/**
+ * All tracks, each with a text that stays the same when rows get other numbers.
+ * @param {Node[]} nodes @param {string} above @param {(node: Node, key: string) => void} call
+ */
+function each(nodes, above, call) {
+  for (const node of nodes) {
+    const key = `${above}/${node.kind}${node.id === null ? "" : ` ${node.kind === "events" || node.kind === "cpu" ? node.name : node.number}`}`;
+    call(node, key);
+    each(node.children, key, call);
+  }
+}
+
+/** Tracks are ordered by what is known now. @param {Node[]} roots */
+function forget(roots) {
+  each(roots, "", (node) => delete node.weight);
+}
+
+/** Rows have other numbers. @param {Page} page @param {Map<number | null, number | null>} numbers */
+function rename(page, numbers) {
+  const { view } = page;
+  const now = (/** @type {number} */ row) => numbers.get(row) ?? row;
+  view.pins = view.pins.map(now);
+  if (view.state) view.state.row = now(view.state.row);
+  if (view.area?.rows) view.area.rows = view.area.rows.map(now);
+  if (view.part) view.part.row = now(view.part.row);
+  if (view.why) view.why.row = now(view.why.row);
+}
