@@ -68,49 +68,77 @@ fn ran(sessions: &Background, user: &[String], line: &str) -> Output {
     sessions.command(user, harness::TRACEWING).args(line.split(' ')).ran()
 }
 
-#[test]
-fn every_cell_of_the_table_is_so() {
-    if !is_root() || !harness::traceable() {
-        return;
-    }
-    let sessions = Background::of_user(NOBODY);
-    shared(&sessions, NOBODY);
+/// Tries every row of the table with the session of a user: each user here as its column says.
+fn every_cell_is_so(sessions: &Background, owner: &[String], owner_id: u32, users: &[(Vec<String>, usize)]) {
+    shared(sessions, owner_id);
     let work = sessions.folder().join("work");
     fs::create_dir(&work).unwrap();
     fs::set_permissions(&work, fs::Permissions::from_mode(0o1777)).unwrap();
-    described(&sessions);
-    let users = [Vec::new(), as_user(NOBODY), as_user(STRANGER), as_member()];
-    // Everyone's own program is another one's for everyone else.
-    let of_root = Pilot::start(&sessions);
-    let of_owner = Pilot::run(&sessions, &users[1]);
-    let others = [of_owner.id(), of_root.id(), of_owner.id(), of_owner.id()];
+    described(sessions);
+    // A program of a user's own is another one's for everyone else.
+    let of_root = Pilot::run(sessions, &[]);
+    let of_user = Pilot::run(sessions, &as_user(NOBODY));
+    let is_nobody = |user: &[String]| user == as_user(NOBODY);
     sessions.start("web");
     let mut wrong = Vec::new();
     for (row, cells) in rows().iter().enumerate() {
-        for (column, user) in users.iter().enumerate() {
-            let (line, runs) = command(cells[0], row * users.len() + column, others[column]);
+        for (number, (user, column)) in users.iter().enumerate() {
+            let other = if is_nobody(user) { of_root.id() } else { of_user.id() };
+            let (line, runs) = command(cells[0], row * users.len() + number, other);
             if !runs && sessions.succeeds("session list").text().contains("started") {
                 sessions.succeeds("session stop web");
             }
-            let (user, can) = match cells[column + 1] {
-                "yes" | "by group" => (user, true),
-                "no" => (user, false),
-                "as the owner" => (&users[1], true),
+            let (user, can) = match cells[*column] {
+                "yes" | "by group" => (&user[..], true),
+                "no" => (&user[..], false),
+                "as the owner" => (owner, true),
                 cell => panic!("{cell}"),
             };
-            let output = ran(&sessions, user, &line);
+            let output = ran(sessions, user, &line);
             if output.status.success() != can {
                 wrong.push(format!("{user:?}: {line}: {} {}", output.text(), output.notes()));
             }
             match cells[0] {
                 "stop" if output.status.success() => drop(sessions.start("web")),
-                "destroy" if output.status.success() => described(&sessions),
+                "destroy" if output.status.success() => described(sessions),
                 _ => {}
             }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(rows().len(), 12);
+}
+
+// Columns of the table.
+const ROOT: usize = 1;
+const OWNER: usize = 2;
+const ANOTHER: usize = 3;
+const OF_GROUP: usize = 4;
+
+#[test]
+fn every_cell_of_the_table_is_so() {
+    if is_root() && harness::traceable() {
+        let users = [
+            (Vec::new(), ROOT),
+            (as_user(NOBODY), OWNER),
+            (as_user(STRANGER), ANOTHER),
+            (as_member(), OF_GROUP),
+        ];
+        every_cell_is_so(&Background::of_user(NOBODY), &as_user(NOBODY), NOBODY, &users);
+    }
+}
+
+#[test]
+fn every_cell_of_the_table_is_so_for_a_session_of_root() {
+    if is_root() && harness::traceable() {
+        let users = [
+            (Vec::new(), ROOT),
+            (as_user(NOBODY), ANOTHER),
+            (as_user(STRANGER), ANOTHER),
+            (as_member(), OF_GROUP),
+        ];
+        every_cell_is_so(&Background::new(), &[], 0, &users);
+    }
 }
 
 #[test]
