@@ -12,6 +12,7 @@
 //!   Done                               ->
 //!   Late (where the recorder was too late, see [`late`]; no answer)
 //!                                      <-   Describe (new classes, see [`ask`]; no answer)
+//!                                      <-   Again (what was reported once, see [`ask`]; no answer)
 //!                                      <-   Prepare (buffers for the next child, see [`ask`]; no answer)
 //!                                      <-   Farewell (the recording is over, or the program is left alone)
 //!                                      <-   Join (an invitation to a further recording, see [`join`]; no answer)

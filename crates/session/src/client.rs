@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use tracewing_abi::message::ask::{Describe, Prepare};
+use tracewing_abi::message::ask::{Again, Describe, Prepare};
 use tracewing_abi::message::control::Control;
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::late::Farewell;
@@ -211,6 +211,12 @@ impl Client {
     /// request, it is sent again.
     pub(crate) fn ask_for_classes(&self) {
         self.answer(&Describe.encode());
+    }
+
+    /// Has the program report again what it reports only once. A program that does not read its messages
+    /// misses it.
+    pub(crate) fn ask_again(&self) {
+        self.answer(&Again.encode());
     }
 
     /// Has the program get buffers for its next child.

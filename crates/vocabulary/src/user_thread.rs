@@ -73,7 +73,8 @@ macro_rules! user_thread_events {
             }
 
             /// A user thread that was created when nothing recorded it, or before this archive; reported when
-            /// it next runs or ends, once in each recording and archive.
+            /// it next runs or ends after a recording of its program has begun, was rotated, or has changed
+            /// its rules. It can come several times.
             Existed "existed" {
                 /// The user thread; unique within its process.
                 thread: Task,

@@ -1,7 +1,8 @@
-//! What a recorder asks of a program that has joined: when it finds events of classes that have no id yet, or
-//! when a child has taken over the buffers that the program had for it.
+//! What a recorder asks of a program that has joined: when it finds events of classes that have no id yet,
+//! when it begins an archive, or when a child has taken over the buffers that the program had for it.
 
 const DESCRIBE: [u8; 4] = *b"twDe";
+const AGAIN: [u8; 4] = *b"twAg";
 const PREPARE: [u8; 4] = *b"twPr";
 const TAKEN: [u8; 4] = *b"twTk";
 
@@ -19,6 +20,23 @@ impl Describe {
     /// `None` if the bytes are another message.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         (bytes == DESCRIBE).then_some(Self)
+    }
+}
+
+/// Asks the program to report again what it has reported once: its user threads, where locks are taken. Needs
+/// no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Again;
+
+impl Again {
+    /// The message's bytes.
+    pub fn encode(self) -> [u8; 4] {
+        AGAIN
+    }
+
+    /// `None` if the bytes are another message.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        (bytes == AGAIN).then_some(Self)
     }
 }
 

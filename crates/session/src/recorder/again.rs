@@ -1,34 +1,30 @@
 //! What programs report only once: at the beginning of an archive they are asked for it again, so that the
 //! archive can be read without those before it.
 //!
-//! These are user threads, which have their names and places in an event of their own. A grant that repeats
-//! what is in force anyway is a change to the program: each user thread is reported again when it next runs
-//! (`tracewing::user_thread::existed`). No program waits for it, and one that is filtered is not asked.
+//! These are names and places of user threads, each of which is reported when it next runs
+//! (`tracewing::user_thread::existed`), and the call chains and places of locks. No program waits for it, and
+//! one that is filtered is not asked.
 
-use tracewing_vocabulary::user_thread::Existed;
+use tracewing_vocabulary::{lock, user_thread};
 
 use super::Recorder;
+use crate::client::Member;
 
 impl Recorder<'_> {
-    /// Has the programs report their user threads again.
-    pub(super) fn ask_for_user_threads(&mut self) {
+    /// Has the programs with such events report them again.
+    pub(super) fn ask_again(&mut self) {
+        let is_once = |name: &str| name.starts_with(user_thread::START) || name.starts_with(lock::START);
         let described = self.join.classes.described();
-        let ids: Vec<u16> =
-            described.filter(|(_, class)| class.name == Existed::NAME).map(|(id, _)| id).collect();
+        let ids: Vec<u16> = described.filter(|(_, class)| is_once(class.name)).map(|(id, _)| id).collect();
         if ids.is_empty() {
             return;
         }
         self.leave_filtered_alone();
-        let mut concerned = Vec::new();
-        for (number, client) in &mut self.connections.clients {
-            let Some(member) = client.member_mut() else { continue };
-            let on = ids.iter().copied().filter(|id| member.classes.get(id) == Some(&true));
-            let before = member.unconfirmed.len();
-            member.unconfirmed.extend(on);
-            if member.unconfirmed.len() > before {
-                concerned.push(*number);
+        for client in self.connections.clients.values() {
+            let has_any = |member: &Member| ids.iter().any(|id| member.classes.get(id) == Some(&true));
+            if client.member().is_some_and(has_any) {
+                client.ask_again();
             }
         }
-        concerned.into_iter().for_each(|number| self.send(number));
     }
 }

@@ -182,7 +182,7 @@ impl Recorder<'_> {
         };
         self.join.classes.continue_in(folder.user(), uuid);
         let (kernel, profile, is_cut_short) = self.continue_sources(kernel, profile, id, cut);
-        self.ask_for_user_threads();
+        self.ask_again();
 
         let state_bytes = self.written();
         let Some(archives) = &mut self.archives else { return Ok(()) };

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use tracewing_abi::message::MAX_MESSAGE;
-use tracewing_abi::message::ask::{Describe, Prepare};
+use tracewing_abi::message::ask::{Again, Describe, Prepare};
 use tracewing_abi::message::door::{Door, Enter, NO_THREAD};
 use tracewing_abi::message::grant::{Done, decode_change};
 use tracewing_abi::message::late::Farewell;
@@ -215,6 +215,10 @@ fn read(connection: &Connection, buffer: &mut [u8]) -> bool {
     }
     if Describe::decode(message).is_some() {
         control::send_news();
+        return true;
+    }
+    if Again::decode(message).is_some() {
+        watch::notify();
         return true;
     }
     if Prepare::decode(message).is_some() {

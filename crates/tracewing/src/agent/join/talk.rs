@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tracewing_abi::message::ask::Describe;
+use tracewing_abi::message::ask::{Again, Describe};
 use tracewing_abi::message::grant::{Done, decode_change, decode_grants};
 use tracewing_abi::message::{ClassesWriter, Joining, MAX_MESSAGE};
 
@@ -113,7 +113,9 @@ impl Talk {
 
     fn listen(&mut self, buffer: &mut [u8], until: Until) -> Result<(), Failure> {
         let answer = receive(&self.socket, buffer, until)?;
-        if invited(answer) || Describe::decode(answer).is_some() {
+        // What is asked for comes with the first events anyway.
+        let is_asked = Describe::decode(answer).is_some() || Again::decode(answer).is_some();
+        if invited(answer) || is_asked {
             return Ok(());
         }
         if let Ok((number, changes)) = decode_change(answer) {
