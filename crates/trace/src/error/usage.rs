@@ -46,7 +46,9 @@ pub enum UsageFault {
     #[error("{} exists: another conversion is writing it, or one was killed; remove it if none is", .0.display())]
     Unfinished(PathBuf),
     /// No trace has the context of threads.
-    #[error("the recording has no context of threads: record it with `--context NAME`")]
+    #[error(
+        "the recording has no context of threads: record it with `--context NAME`; `ip` is shown without this option"
+    )]
     NoContext,
     /// Columns are not known in advance.
     #[error("CSV has a column for each field of all classes, which are not known while events are added")]

@@ -229,7 +229,8 @@ impl StreamCursor {
         Ok(there)
     }
 
-    /// The stamp of the event to which the next step comes, in a stream that has a clock.
+    /// If the next step comes to an event: the value of its clock, which means nothing in a stream without
+    /// one.
     #[inline(never)]
     fn comes_to_event(&mut self, current: usize) -> Option<Cycles> {
         match self.files[current].step() {

@@ -221,8 +221,8 @@ impl PacketFile {
         }
     }
 
-    /// Advances to the next event if that is cheap, and returns its stamp in a stream that has a clock;
-    /// otherwise does nothing.
+    /// Advances to the next event if that is cheap, and returns the value of its clock, which means nothing
+    /// in a stream without one; otherwise does nothing and returns `None`.
     #[inline]
     pub(crate) fn step_fast(&mut self) -> Option<Cycles> {
         let reader = self.reader.as_mut()?;
