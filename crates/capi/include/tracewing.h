@@ -180,12 +180,12 @@ struct tracewing_segment_ {
 
 void tracewing_load_2(void *object);
 void tracewing_unload_2(void *object);
-void tracewing_record_8_2(const struct tracewing_class_ *event, const void *payload);
-void tracewing_record_16_2(const struct tracewing_class_ *event, const void *payload);
-void tracewing_record_24_2(const struct tracewing_class_ *event, const void *payload);
-void tracewing_record_32_2(const struct tracewing_class_ *event, const void *payload);
-void tracewing_record_2(const struct tracewing_class_ *event, const void *payload, size_t length);
-void tracewing_gather_2(const struct tracewing_class_ *event, const struct tracewing_segment_ *segments, size_t count);
+void tracewing_record_8_at_2(const struct tracewing_class_ *event, const void *payload, uintptr_t site);
+void tracewing_record_16_at_2(const struct tracewing_class_ *event, const void *payload, uintptr_t site);
+void tracewing_record_24_at_2(const struct tracewing_class_ *event, const void *payload, uintptr_t site);
+void tracewing_record_32_at_2(const struct tracewing_class_ *event, const void *payload, uintptr_t site);
+void tracewing_record_at_2(const struct tracewing_class_ *event, const void *payload, size_t length, uintptr_t site);
+void tracewing_gather_at_2(const struct tracewing_class_ *event, const struct tracewing_segment_ *segments, size_t count, uintptr_t site);
 uint64_t tracewing_span_begin_2(uint64_t *before);
 bool tracewing_span_end_2(struct tracewing_span *span);
 
@@ -257,28 +257,37 @@ static inline __attribute__((always_inline)) void tracewing_put_bytes_(struct tr
     tracewing_refer_(writer, bytes.start, count);
 }
 
-static inline __attribute__((always_inline)) void tracewing_finish_(struct tracewing_writer_ *writer, const struct tracewing_class_ *event) {
+/* An address in the code that uses it; 0 where there is no way to get one. */
+static inline __attribute__((always_inline)) uintptr_t tracewing_here_(void) {
+    uintptr_t here = 0;
+#ifdef __x86_64__
+    __asm__ volatile("lea 0(%%rip), %0" : "=r"(here));
+#endif
+    return here;
+}
+
+static inline __attribute__((always_inline)) void tracewing_finish_(struct tracewing_writer_ *writer, const struct tracewing_class_ *event, uintptr_t site) {
     if (writer->count > 0) {
         tracewing_refer_(writer, NULL, 0);
-        tracewing_gather_2(event, writer->segments, writer->count);
+        tracewing_gather_at_2(event, writer->segments, writer->count, site);
         return;
     }
     /* A constant, once this is inlined. */
     switch (writer->length) {
     case 8:
-        tracewing_record_8_2(event, writer->run);
+        tracewing_record_8_at_2(event, writer->run, site);
         return;
     case 16:
-        tracewing_record_16_2(event, writer->run);
+        tracewing_record_16_at_2(event, writer->run, site);
         return;
     case 24:
-        tracewing_record_24_2(event, writer->run);
+        tracewing_record_24_at_2(event, writer->run, site);
         return;
     case 32:
-        tracewing_record_32_2(event, writer->run);
+        tracewing_record_32_at_2(event, writer->run, site);
         return;
     default:
-        tracewing_record_2(event, writer->length > 0 ? (const void *)writer->run : "", writer->length);
+        tracewing_record_at_2(event, writer->length > 0 ? (const void *)writer->run : "", writer->length, site);
     }
 }
 
@@ -417,13 +426,12 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
     } \
     static struct tracewing_class_ tracewing_class_##event = {{0}, tracewing_describe_##event}; \
     TRACEWING_COLD_ static void tracewing_emit_##event( \
-        int tracewing_unused TRACEWING_EACH_(TRACEWING_PARAMETER_, __VA_ARGS__)) { \
+        uintptr_t tracewing_site TRACEWING_EACH_(TRACEWING_PARAMETER_, __VA_ARGS__)) { \
         unsigned char tracewing_run[1 TRACEWING_EACH_(TRACEWING_SIZE_, __VA_ARGS__)] __attribute__((aligned(8))); \
         struct tracewing_segment_ tracewing_segments[2 * TRACEWING_COUNT_(__VA_ARGS__) + 1]; \
         struct tracewing_writer_ tracewing_writer = {tracewing_run, tracewing_segments, 0, 0, 0}; \
-        (void)tracewing_unused; \
         TRACEWING_EACH_(TRACEWING_PUT_FIELD_, __VA_ARGS__) \
-        tracewing_finish_(&tracewing_writer, &tracewing_class_##event); \
+        tracewing_finish_(&tracewing_writer, &tracewing_class_##event, tracewing_site); \
     }
 
 /* Whether some recording enables the event: for work that is done only for it. */
@@ -536,7 +544,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 
 #define TRACEWING_EVENT_AT(level, event, ...) \
     __attribute__((unused)) static inline void tracewing_emit_##event( \
-        int tracewing_unused TRACEWING_EACH_(TRACEWING_IGNORE_, __VA_ARGS__)) { \
+        uintptr_t tracewing_unused TRACEWING_EACH_(TRACEWING_IGNORE_, __VA_ARGS__)) { \
         (void)tracewing_unused; \
     }
 #define TRACEWING_IGNORE_(type, name) , type name __attribute__((unused))
@@ -587,6 +595,6 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 
 /* The function that a site calls. */
 #define TRACEWING_RECORD_(...) \
-    TRACEWING_CAT_(tracewing_emit_, TRACEWING_HEAD_(__VA_ARGS__))(0 TRACEWING_TAIL_(__VA_ARGS__))
+    TRACEWING_CAT_(tracewing_emit_, TRACEWING_HEAD_(__VA_ARGS__))(tracewing_here_() TRACEWING_TAIL_(__VA_ARGS__))
 
 #endif

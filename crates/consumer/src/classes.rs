@@ -15,7 +15,7 @@ use tracewing_abi::schema::ClassView;
 use tracewing_abi::wire::WireError;
 use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
-use tracewing_vocabulary::{lock, recorder, user_thread};
+use tracewing_vocabulary::{function, lock, recorder, user_thread};
 
 use crate::Error;
 use crate::mapping::{self, Unfit};
@@ -102,7 +102,8 @@ impl Classes {
     }
 
     /// With the address of its site in each event of a program's own classes, which have [`LOCATED`] in their
-    /// ids. The tracer's own events have no sites. To be called before any class is described.
+    /// ids. The events of libraries (locks, functions, user threads) have their places in fields, and are
+    /// emitted in those libraries. To be called before any class is described.
     pub fn with_sites(mut self, with_sites: bool) -> Self {
         self.with_sites = with_sites;
         self
@@ -231,7 +232,8 @@ impl Classes {
         if !may(description.len()) {
             return Err(Refusal::Quota);
         }
-        let is_located = self.with_sites && !view.name.starts_with(recorder::START);
+        let has_place = [recorder::START, lock::START, user_thread::START, function::START];
+        let is_located = self.with_sites && !has_place.iter().any(|start| view.name.starts_with(start));
         let id = if is_located { id | LOCATED } else { id };
         let bytes: Arc<[u8]> = description.into();
         self.size = size;

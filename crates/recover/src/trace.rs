@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use tracewing_abi::event::{SITE, is_located};
+use tracewing_abi::event::{LOCATED, SITE, is_located};
 use tracewing_abi::first::{self, Key};
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{self, Clock};
@@ -272,7 +272,10 @@ impl<'a> Trace<'a> {
                 None => self.classes.get(&event.id),
             };
             let own = first.map_or(payload, |first| first.payload);
-            let known = known.filter(|(_, class)| payload::fits(class, own));
+            // A damaged table of classes may give a class the address that its events lack.
+            let has_room =
+                |id: u16| !is_located(id) || event.payload() - event.at + SITE + own.len() <= LONGEST;
+            let known = known.filter(|(id, class)| payload::fits(class, own) && has_room(*id));
             payload = if known.is_some() { own } else { payload };
             out.extend_from_slice(&sub_buffer.bytes[event.at..event.payload()]);
             if is_located(known.map_or(self.unknown, |(id, _)| *id)) {
@@ -286,8 +289,9 @@ impl<'a> Trace<'a> {
                     *id
                 }
                 None => {
-                    *self.recovered.unknown.entry(event.id).or_default() += 1;
-                    put_unknown(&mut out, &event, payload);
+                    *self.recovered.unknown.entry(event.id & !LOCATED).or_default() += 1;
+                    let before = out.len() - start;
+                    put_unknown(&mut out, &event, payload, before);
                     let length = (out.len() - start) as u16; // `put_unknown` sees to it that it fits
                     out[start + 6..start + 8].copy_from_slice(&length.to_le_bytes());
                     self.unknown
@@ -301,11 +305,14 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// The payload of a `?`, as [`unknown_class`] describes it; truncated so that the event's length fits 16
-/// bits.
-fn put_unknown(out: &mut Vec<u8>, event: &Event, payload: &[u8]) {
-    let rest = usize::from(u16::MAX) - (event.payload() - event.at) - 4 - 1;
-    out.extend_from_slice(&event.id.to_le_bytes());
+/// Bytes of the longest event.
+const LONGEST: usize = u16::MAX as usize;
+
+/// The payload of a `?`, as [`unknown_class`] describes it, after so many bytes of the event; truncated so
+/// that the event's length fits 16 bits.
+fn put_unknown(out: &mut Vec<u8>, event: &Event, payload: &[u8], before: usize) {
+    let rest = usize::from(u16::MAX) - before - 4 - 1;
+    out.extend_from_slice(&(event.id & !LOCATED).to_le_bytes());
     out.extend_from_slice(&(payload.len() as u16).to_le_bytes()); // part of an event, whose length has 16 bits
     for byte in payload.iter().take(rest / 2) {
         out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));

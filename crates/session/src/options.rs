@@ -130,7 +130,7 @@ impl std::fmt::Display for Action {
     }
 }
 
-/// What is recorded of the context of events. Of all but the last, nothing is in the events.
+/// What is recorded of the context of events. Only [`Ip`](Self::Ip) is in the events themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextField {
     /// Process id.

@@ -22,10 +22,6 @@ use tracewing_units::Tid;
 use crate::agent::{self, ATTACHMENTS, RSEQ_OFFSET};
 use crate::class::{EventClass, FILTERED};
 
-/// Segments of most events, with that of the site's address; and of the largest that sites emit.
-const FEW_SEGMENTS: usize = 16;
-const MOST_SEGMENTS: usize = 512;
-
 /// The function [`fixed`], for sites.
 pub(crate) struct Fixed<const LEN: usize, const ORDERED: bool>;
 
@@ -305,30 +301,29 @@ unsafe fn with_site<const ORDERED: bool>(
 ) {
     let site = (site as u64).to_le_bytes();
     let first = Segment::new(site.as_ptr(), site.len());
-    // Handlers of signals may have little stack.
-    if segments.len() < FEW_SEGMENTS {
-        let mut all = [first; FEW_SEGMENTS];
-        all[1..=segments.len()].copy_from_slice(segments);
-        // SAFETY: the address is this function's, the rest the caller's.
-        return unsafe { write::<ORDERED>(class, slot, id, &all[..=segments.len()]) };
+    // Handlers of signals may have little stack: no more than twice what the site itself takes.
+    macro_rules! smallest {
+        ($($room:literal)*) => { match segments.len() {
+            // SAFETY: the address is this function's, the rest the caller's.
+            $(..$room => unsafe { with_first::<ORDERED, $room>(class, slot, id, first, segments) },)*
+            _ => agent::too_large(slot),
+        } };
     }
-    // SAFETY: as above.
-    unsafe { with_site_of_many::<ORDERED>(class, slot, id, first, segments) }
+    smallest!(8 16 32 64 128 256 512);
 }
 
 /// # Safety
-/// As for [`gather`], of all segments.
+/// As for [`gather`], of all segments, for which there is room.
 #[inline(never)]
-unsafe fn with_site_of_many<const ORDERED: bool>(
+unsafe fn with_first<const ORDERED: bool, const ROOM: usize>(
     class: &'static EventClass,
     slot: usize,
     id: u16,
     first: Segment,
     segments: &[Segment],
 ) {
-    let mut all = [first; MOST_SEGMENTS];
-    let Some(rest) = all[1..].get_mut(..segments.len()) else { return agent::too_large(slot) };
-    rest.copy_from_slice(segments);
+    let mut all = [first; ROOM];
+    all[1..=segments.len()].copy_from_slice(segments);
     // SAFETY: the caller's.
     unsafe { write::<ORDERED>(class, slot, id, &all[..=segments.len()]) }
 }

@@ -7,7 +7,7 @@
 //! path.
 
 use core::arch::{asm, naked_asm};
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::{ManuallyDrop, MaybeUninit, offset_of};
 
 use crate::Callee;
 
@@ -122,8 +122,9 @@ fn in_registers<F: FnOnce()>(run: F) {
 pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: [Word; COUNT]) {
     if COUNT > WORDS {
         let located = Located { site: here(), words };
-        // SAFETY: the caller's.
-        return unsafe { cold_call_at::<T>(first, located.words.as_ptr().cast()) };
+        let words = (&raw const located).cast::<u8>().wrapping_add(offset_of!(Located<COUNT>, words));
+        // SAFETY: the caller's; the site's address lies before the words, in the same object.
+        return unsafe { cold_call_at::<T>(first, words) };
     }
     let word = core::array::from_fn(|index| words.get(index).copied().unwrap_or(Word::uninit()));
     macro_rules! function {

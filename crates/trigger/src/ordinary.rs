@@ -1,7 +1,7 @@
 //! The functions of `cold` as ordinary calls: where sites are compiled out, and on processors other than
 //! x86-64.
 
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, offset_of};
 
 use crate::Callee;
 
@@ -32,8 +32,9 @@ pub fn here() -> usize {
 #[inline(always)]
 pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: [MaybeUninit<u64>; COUNT]) {
     let located = Located { site: here(), words };
-    // SAFETY: the caller's.
-    unsafe { T::call(first, located.words.as_ptr().cast()) }
+    let words = (&raw const located).cast::<u8>().wrapping_add(offset_of!(Located<COUNT>, words));
+    // SAFETY: the caller's; the site's address lies before the words, in the same object.
+    unsafe { T::call(first, words) }
 }
 
 /// Calls `T`'s function with these arguments.

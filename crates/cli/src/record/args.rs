@@ -216,9 +216,9 @@ pub struct BufferArgs {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct ContextArgs {
-    /// Also record this of the threads of programs: once for each thread, and when it changes, so that no
-    /// event costs more; `ip` alone is in each event. `tracewing list --context` shows all of it with each
-    /// event
+    /// Also record this of the threads of programs: once for each thread, and when it changes, so that
+    /// events become no larger; `tracewing list --context` shows it with each event. Only `ip` is a field of
+    /// each event, which `tracewing list` always shows
     #[arg(long = "context", value_enum, value_name = "NAME[,NAME]...", value_delimiter = ',')]
     pub fields: Vec<Context>,
 }

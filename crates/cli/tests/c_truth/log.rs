@@ -75,10 +75,15 @@ pub struct Run {
 
 /// The program, linked as a user's is, with the static library; `None` where there is no compiler.
 pub fn program(folder: &Path) -> Option<PathBuf> {
+    program_of(folder, "clerks")
+}
+
+/// The same of another one of `crates/capi/tests/programs`.
+pub fn program_of(folder: &Path, name: &str) -> Option<PathBuf> {
     build(&["-p", "tracewing-preload"]);
     let library = build(&["-p", "tracewing-capi"]).join("libtracewing_capi.a");
     let capi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi");
-    let program = folder.join("clerks");
+    let program = folder.join(name);
     let mut gcc = Command::new("gcc");
     gcc.args([
         "-O1",
@@ -91,7 +96,7 @@ pub fn program(folder: &Path) -> Option<PathBuf> {
         "-I",
     ])
     .arg(capi.join("include"));
-    gcc.arg(capi.join("tests/programs/clerks.c")).arg(library).args(["-lm", "-ldl", "-o"]).arg(&program);
+    gcc.arg(capi.join(format!("tests/programs/{name}.c"))).arg(library).args(["-lm", "-ldl", "-o"]).arg(&program);
     let Ok(output) = gcc.output() else {
         tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "there is no gcc");
         return None;

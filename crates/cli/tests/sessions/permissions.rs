@@ -68,7 +68,7 @@ fn ran(sessions: &Background, user: &[String], line: &str) -> Output {
     sessions.command(user, harness::TRACEWING).args(line.split(' ')).ran()
 }
 
-/// Tries every row of the table with the session of a user: each user here as its column says.
+/// Tries every row of the table with the session of a user. `users`: each with the number of its column.
 fn every_cell_is_so(sessions: &Background, owner: &[String], owner_id: u32, users: &[(Vec<String>, usize)]) {
     shared(sessions, owner_id);
     let work = sessions.folder().join("work");
