@@ -35,9 +35,9 @@ over SSH: open the address that is printed.
 
 The first view of a recording makes its index; `tracewing index` makes it ahead of time.
 
-A running recording is followed: the picture grows while it is made, at most 1.5 s late. Its name is that of its \
-session or channel or of its command, or the process id of its command, its recorder or a process that it attached \
-to; folders of the same name come first.")]
+A running recording is followed: the picture grows while it is made, usually about 1.5 s late. Its name is that of \
+its session or channel or of its command, or the process id of its command, its recorder or a process that it \
+attached to; folders of the same name come first.")]
 pub struct Args {
     #[command(flatten)]
     traces: Traces,

@@ -73,7 +73,7 @@ pub use format::{LossMark, State, Tail};
 pub use index::Index;
 pub use leaf::Span;
 pub use levels::Content;
-pub use live::{Look, NEW};
+pub use live::{Changes, Look, NEW};
 pub use make::Made;
 pub use picture::{Bucket, Window};
 pub use row::{Row, RowId, RowKind};

@@ -21,10 +21,11 @@ use crate::row::{RowId, RowKind};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tracewing_analysis::{Ongoing, Pairs, Ran};
+use tracewing_analysis::{Analysis, Ongoing, Pairs, Ran};
 use tracewing_files::Dir;
 use tracewing_trace::{Filter, Growing, Progress, Recording, TimeRange};
 use tracewing_units::{Pid, Timestamp};
@@ -50,8 +51,17 @@ pub enum Look {
     Waits,
     /// So much of what there is has been read.
     Reads(Progress),
-    /// The index of now. The second is a number that grows when states change that were certain.
-    Grown(Box<Index>, u64),
+    /// The index of now, and what differs from earlier ones.
+    Grown(Box<Index>, Changes),
+}
+
+/// Numbers of an index of now: if one of them has another value, what was certain before may be wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Passes over the recording, this one included. In another pass, rows have other places.
+    pub passes: u64,
+    /// Grows within a pass when states change that were certain.
+    pub states: u64,
 }
 
 /// Takes each [`Look`], several times a second; breaks to stop.
@@ -95,25 +105,36 @@ impl Cache {
         let mut growing = opened(inputs)?;
         growing.look()?;
         let mut passed = if growing.is_over() { Passed::Late } else { Passed::Again };
+        let mut passes = 0;
         while let Passed::Again = passed {
             growing.rewind();
-            passed = self.pass(&folder, &mut growing, inputs, watch)?;
+            passes += 1;
+            passed = self.pass(&folder, (&mut growing, passes), inputs, watch)?;
+        }
+        if let Passed::Stopped = passed {
+            return Ok(None);
         }
         let recording = Recording::open(inputs)?;
-        if let Passed::Late = passed
-            && self.find(&recording).is_none()
-            && self.make(&recording, &mut |progress| watch(Look::Reads(progress)))?.ran.stopped
-        {
-            passed = Passed::Stopped;
+        if let Some(index) = self.find(&recording) {
+            return Ok(Some(index));
         }
-        Ok(if let Passed::Stopped = passed { None } else { self.find(&recording) })
+        // Something came too late, or the recording has changed since the pass.
+        let begins = Progress { done: 0, total: recording.bytes() };
+        if watch(Look::Reads(begins)).is_break() {
+            return Ok(None);
+        }
+        if self.make(&recording, &mut |progress| watch(Look::Reads(progress)))?.ran.stopped {
+            return Ok(None);
+        }
+        let gone = || Error::Io { path: self.path_of(&recording), cause: ErrorKind::NotFound.into() };
+        self.find(&recording).map(Some).ok_or_else(gone)
     }
 
     /// Reads the recording from its beginning until it ends.
     fn pass(
         &self,
         folder: &Dir,
-        growing: &mut Growing,
+        (growing, passes): (&mut Growing, u64),
         inputs: &[PathBuf],
         watch: Watch<'_>,
     ) -> Result<Passed, Error> {
@@ -133,24 +154,27 @@ impl Cache {
                 return Ok(Passed::Again);
             }
             if growing.until() > Timestamp::MIN && growing.has_more() {
-                if !read(growing, &mut ongoing, watch)? {
-                    return match failed.get() {
-                        true => Ok(Passed::Late),
-                        false => Ok(Passed::Stopped),
-                    };
+                let is_stopped = !read(growing, &mut ongoing, watch)?;
+                if is_stopped && !ongoing.analysis().is_done() {
+                    return Ok(Passed::Stopped);
                 }
                 shows.is_old = true;
+            }
+            let is_due = shows.are_due();
+            if has_failed(&mut ongoing, is_due) {
+                drop(ongoing);
+                return Err(self.failure(pass, folder));
             }
             if growing.is_over() {
                 break;
             }
-            let look = match ongoing.times().filter(|_| shows.are_due()) {
+            let look = match ongoing.times().filter(|_| is_due) {
                 Some(times) => {
                     let begin = Instant::now();
                     let file = file.try_clone().map_err(io)?;
                     let now = self.now(file, &mut ongoing, times, &mut functions, &mut numbers)?;
                     shows.took(begin);
-                    now
+                    Look::Grown(Box::new(now.0), Changes { passes, states: now.1 })
                 }
                 None => Look::Waits,
             };
@@ -168,6 +192,17 @@ impl Cache {
         self.conclude(pass, &ran, &recording, folder, &file)
     }
 
+    /// Why a pass cannot write its index.
+    fn failure(&self, pass: Pass<'_>, folder: &Dir) -> Error {
+        let path = self.path().to_owned();
+        match pass.failure().unwrap_or_else(|| ErrorKind::Other.into()) {
+            cause if cause.kind() == ErrorKind::StorageFull => {
+                Error::NoSpace { path, free: folder.free_bytes().unwrap_or(0) }
+            }
+            cause => Error::Io { path, cause },
+        }
+    }
+
     /// The pass is over: its index is kept.
     fn conclude(
         &self,
@@ -183,7 +218,8 @@ impl Cache {
         Ok(Passed::Over)
     }
 
-    /// The index of now.
+    /// The index of now, of which all that the pass has written is in the file; and a number that grows when
+    /// states change that were certain.
     fn now(
         &self,
         file: File,
@@ -191,11 +227,10 @@ impl Cache {
         (begin, end): (Timestamp, Timestamp),
         functions: &mut FunctionNames,
         numbers: &mut Numbers,
-    ) -> Result<Look, Error> {
+    ) -> Result<(Index, u64), Error> {
         let io = |cause| Error::Io { path: self.path().to_owned(), cause };
         let (failed, mut rest) = (Cell::new(false), Vec::new());
         let pass = ongoing.analysis();
-        pass.states.sink.body.flush();
         let (offset, known) = (pass.states.sink.body.offset, pass.states.sink.count());
         let changed = pass.states.sink.doubted().as_ns();
         let mut copy = pass.same(Body::after(&mut rest, offset), end, &failed).map_err(io)?;
@@ -225,9 +260,17 @@ impl Cache {
             new.push(numbers.of((row.kind, row.process, of, *same)));
             *same += 1;
         }
-        let index = Index::of_now((file, self.path()), tail, (offset, rest), &new);
-        Ok(Look::Grown(Box::new(index), changed))
+        Ok((Index::of_now((file, self.path()), tail, (offset, rest), &new), changed))
     }
+}
+
+/// Whether the pass cannot write its index; `is_flushed`: all that it has written goes to the file first.
+fn has_failed(ongoing: &mut Ongoing<'_, Pass<'_>>, is_flushed: bool) -> bool {
+    let pass = ongoing.analysis();
+    if is_flushed {
+        pass.states.sink.body.flush();
+    }
+    pass.is_done()
 }
 
 /// The recording was opened anew. False if all has to be read again.

@@ -107,6 +107,14 @@ impl<'w> Pass<'w> {
         Ok((builder, names, self.parts, self.losses))
     }
 
+    /// Why it cannot be written further.
+    pub(crate) fn failure(self) -> Option<std::io::Error> {
+        match self.states.finish() {
+            Err(failure) => Some(failure),
+            Ok((builder, _)) => builder.body.finish().err(),
+        }
+    }
+
     fn ends(&mut self, party: Party, at: Timestamp) {
         self.parts.ends(party, at, &mut self.states);
     }

@@ -33,8 +33,9 @@ fn describe(state: &str, to: &Path) {
 }
 
 /// Follows a recording to which the groups of files are added one after the other, each when the index has
-/// all before it. Gives the last index before the recording ends, and that of the complete recording.
-fn follow(groups: &[&[&str]]) -> (Index, Index) {
+/// all before it. Gives the last index before the recording ends, and that of the complete recording; and
+/// whether this was made anew since something came too late.
+fn follow(groups: &[&[&str]]) -> (Index, Index, bool) {
     let place = tempfile::tempdir().unwrap();
     let trace = place.path().join("trace");
     fs::create_dir(&trace).unwrap();
@@ -49,17 +50,21 @@ fn follow(groups: &[&[&str]]) -> (Index, Index) {
         group.is_some()
     };
     assert!(add());
-    let (mut last, mut has_ended) = (None, false);
+    let (mut last, mut has_ended, mut is_anew) = (None, false, false);
     let inputs = [trace.clone()];
     let mut watch = |look| {
-        if let Look::Grown(index, _) = look {
-            assert!(!has_ended, "nothing is open any more");
-            index.check().unwrap();
-            last = Some(*index);
-            if !add() {
-                describe("complete", &trace);
-                has_ended = true;
+        match look {
+            Look::Grown(index, _) => {
+                assert!(!has_ended, "nothing is open any more");
+                index.check().unwrap();
+                last = Some(*index);
+                if !add() {
+                    describe("complete", &trace);
+                    has_ended = true;
+                }
             }
+            Look::Reads(progress) => is_anew |= has_ended && progress.done == 0,
+            Look::Waits => {}
         }
         ControlFlow::Continue(())
     };
@@ -72,7 +77,7 @@ fn follow(groups: &[&[&str]]) -> (Index, Index) {
     assert!(bytes(&followed) == bytes(&made), "the indexes differ");
     let folder = fs::read_dir(place.path().join("followed")).unwrap();
     assert_eq!(folder.count(), 1, "files are left");
-    (last.expect("it has grown"), made.find(&recording).expect("it was made just now"))
+    (last.expect("it has grown"), made.find(&recording).expect("it was made just now"), is_anew)
 }
 
 /// What was certain before the end is what the complete index has.
@@ -99,11 +104,12 @@ const USER: [&str; 3] = ["user/metadata", "user/uid0_0", "user/uid0_1"];
 
 #[test]
 fn all_streams_at_once() {
-    let (before, after) = follow(&[&[KERNEL, USER].concat()]);
+    let (before, after, _) = follow(&[&[KERNEL, USER].concat()]);
     same_so_far(&before, &after);
 }
 
 #[test]
 fn a_stream_that_comes_too_late() {
-    follow(&[&[KERNEL[0], KERNEL[1], USER[0], USER[1], USER[2]], &[KERNEL[2]]]);
+    let (.., is_anew) = follow(&[&[KERNEL[0], KERNEL[1], USER[0], USER[1], USER[2]], &[KERNEL[2]]]);
+    assert!(is_anew, "it was not noticed");
 }

@@ -32,7 +32,7 @@ const NOTHING = {
   calls: "No system call begins and ends in this area. They are recorded with the kernel's events, as root.",
   waits: "No wait of these threads and tasks begins and ends in this area.",
   locks: "No lock was acquired and released in this area. Record with --locks to see mutexes.",
-  functions: "No call of a function begins and ends in this area. Record with --functions to see them.",
+  functions: "No call of a function begins and ends in this area. Record with --functions to see them. If only CPUs are marked, mark threads.",
   spans: "No span begins and ends in this area.",
   tasks: "No task exists in this area.",
 };
@@ -81,26 +81,26 @@ export async function showTab(place, kind, area, page) {
   whole.append(title, tabs(kind, page.tab), inner);
   place.className = "wide";
   place.replaceChildren(whole);
-  /** @param {import("./tables.js").Column<any>[]} columns @param {any[]} rows @param {number} sorted */
-  const fill = (columns, rows, sorted) => {
+  /** @param {import("./tables.js").Column<any>[]} columns @param {any[]} rows @param {string} by title of the column that orders them */
+  const fill = (columns, rows, by) => {
     if (rows.length === 0) return inner.append(element("p", NOTHING[kind]));
-    inner.append(table(text, columns, rows, sorted));
+    inner.append(table(text, columns, rows, columns.findIndex(({ title }) => title === by)));
     title.insertBefore(save(columns, rows, kind), title.lastElementChild);
   };
   try {
     if (kind === "tasks") {
       const answer = await result(inner, "tasks", asked(area));
-      if (answer) fill(ofTasks(page, area), answer.tasks, 3);
+      if (answer) fill(ofTasks(page, area), answer.tasks, "busy");
     } else if (kind === "calls") {
       const answer = await result(inner, "calls", asked(area));
       if (!answer) return;
       const longest = (/** @type {Line} */ line) => void showCalls(place, area, line.name, page);
-      fill(ofLines("system call", longest), answer.calls, 3);
+      fill(ofLines("system call", longest), answer.calls, "total");
       if (answer.unmatched > 0) inner.append(element("p", `${answer.unmatched.toLocaleString("en")} calls begin or end outside of the area, and are not counted.`));
     } else {
       const answer = await ask("durations", { ...asked(area), what: kind });
       const longest = (/** @type {Line} */ line) => void showNamed(place, area, kind, line, page);
-      fill(ofLines(kind.replace(/s$/, ""), longest, kind), answer.names, 3);
+      fill(ofLines(kind.replace(/s$/, ""), longest, kind), answer.names, "total");
       const left = answer.left_out;
       if (left > 0) inner.append(element("p", `${left.toLocaleString("en")} more names took less time.`));
     }
@@ -118,7 +118,8 @@ function ofLines(what, go, kind) {
   const hint = "The longest ones";
   const time = (/** @type {string} */ title, /** @type {(line: Line) => number} */ value) => ({ title, unit: /** @type {const} */ ("ns"), value, hint, act: (/** @type {Line} */ line) => () => go(line) });
   const isOne = kind !== "waits" && kind !== "locks";
-  return [
+  /** @type {import("./tables.js").Column<Line>[]} */
+  const columns = [
     { title: what, unit: "text", value: ({ name }) => name, act: (line) => () => go(line) },
     { title: isOne ? "" : "state", unit: "text", value: (line) => (isOne ? "" : (DONE[line.class] ?? "")) },
     { title: "count", unit: "count", value: ({ count }) => count, hint, act: (line) => () => go(line) },
@@ -129,7 +130,8 @@ function ofLines(what, go, kind) {
     time("p90", ({ p90_ns }) => p90_ns),
     time("p99", ({ p99_ns }) => p99_ns),
     time("max", ({ max_ns }) => max_ns),
-  ].filter(({ title }) => title !== "").map((column) => /** @type {import("./tables.js").Column<Line>} */ (column));
+  ];
+  return columns.filter(({ title }) => title !== "");
 }
 
 /** @param {Page} page @param {Area} area @returns {import("./tables.js").Column<any>[]} */

@@ -34,6 +34,7 @@ export class Live {
     this.follows = follows;
     this.version = -1;
     this.changed = 0;
+    this.passes = 0;
     this.losses = page.facts.losses.length + page.facts.losses_left_out;
     /** From when on a row may still change; nothing is known of those that are missing. @type {Map<number, number>} */
     this.certain = new Map();
@@ -42,6 +43,8 @@ export class Live {
     this.end = page.view.length;
     this.last = performance.now();
     this.next = 0;
+    /** The timer of the next question; 0 while one is on its way, and in the end. */
+    this.waits = 0;
     /** What was seen last: if it is the same, nothing has moved. */
     this.seen = { from: page.view.from, to: page.view.to };
     page.tiles.certain = (row) => this.certain.get(row) ?? 0;
@@ -53,6 +56,11 @@ export class Live {
     });
     $("live").addEventListener("click", () => this.toggle());
     $("live").hidden = false;
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden || !this.waits) return;
+      clearTimeout(this.waits);
+      void this.poll();
+    });
     this.follow(follows);
     void this.poll();
     this.timer = window.setInterval(() => this.step(), STEP);
@@ -101,6 +109,7 @@ export class Live {
   /** Asks how far the recording is, again and again. */
   async poll() {
     const { page } = this;
+    this.waits = 0;
     let pause = document.hidden ? RARELY : this.follows ? OFTEN : SELDOM;
     try {
       const rows = page.isLost ? [] : this.rows();
@@ -113,7 +122,7 @@ export class Live {
       if (error instanceof Unknown) return;
       pause = SELDOM;
     }
-    window.setTimeout(() => void this.poll(), pause);
+    this.waits = window.setTimeout(() => void this.poll(), pause);
   }
 
   /** The rows that are seen, and that of the minimap. */
@@ -126,14 +135,14 @@ export class Live {
   /** There is more. @param {any} state */
   async grown(state) {
     const { page } = this;
-    this.version = state.version;
     const wasAll = !this.follows && page.view.from === 0 && page.view.to === page.view.length;
     Object.assign(page.facts, { length: state.length, events: state.events, rows: state.rows });
     page.view.length = Math.max(page.view.length, state.length);
     if (wasAll) page.view.to = page.view.length;
-    if (state.changed !== this.changed) page.tiles.forget();
+    if (state.is_live && state.passes !== this.passes) this.moves();
+    else if (state.changed !== this.changed) page.tiles.forget();
     else page.tiles.expire();
-    this.changed = state.changed;
+    [this.changed, this.passes] = [state.changed, state.passes];
     page.picture.spansOf = "";
     if (state.losses !== this.losses) {
       const { losses, losses_left_out } = await ask("state");
@@ -144,6 +153,16 @@ export class Live {
     if (performance.now() >= this.next || !state.is_live) await this.refresh();
     about(page);
     page.redraw();
+    // If a question fails, all of this is done again.
+    this.version = state.version;
+  }
+
+  /** All was read again: rows have other places. */
+  moves() {
+    this.page.tiles.clear();
+    this.page.picture.spans = new Map();
+    this.certain.clear();
+    this.next = 0;
   }
 
   /** Reads all tracks again; those that were there stay where they are. */
@@ -183,7 +202,7 @@ export class Live {
     this.certain.clear();
     $("live").hidden = true;
     $("ended").textContent = why === null ? "The recording has ended" : `It is not followed any more: ${why}`;
-    if (page.view.state && page.found) void page.select(page.view.state.row, page.view.state.time, 0, undefined, true);
+    if (page.view.state && page.found && !page.isWriting()) void page.select(page.view.state.row, page.view.state.time, 0, undefined, true);
     page.view.tell();
   }
 

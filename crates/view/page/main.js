@@ -79,7 +79,7 @@ async function start() {
   if (facts.is_live) page.live = new Live(page, !isLinked);
   if (!location.hash.includes("v=")) history.replaceState(null, "", `#${page.view.link()}`);
   $("cover").hidden = true;
-  // For tests, and for whoever wants the numbers of the picture.
+  // For tests, and for scripts that read the numbers of the picture.
   Object.assign(window, {
     tracewing: {
       view: page.view,

@@ -4,16 +4,19 @@
 
 import { ask } from "./api.js";
 import { ink } from "./classes.js";
+import { endJob } from "./job.js";
 import { notice } from "./opening.js";
 import { element, head } from "./selection.js";
-import { table } from "./tables.js";
+import { download, table } from "./tables.js";
 import { exact } from "./time.js";
 import { HEIGHT } from "./tracks.js";
 
-/** Longest text in the picture, in signs, and widest, in pixels. */
+/** Longest text in the picture, in characters, and widest, in pixels. */
 const [LONGEST, WIDEST] = [60, 220];
 /** Size of a request, and of a file that is read, in bytes: the server takes no longer request. */
 const [REQUEST, FILE] = [40_000, 4_000_000];
+/** Most notes of a recording, longest text in bytes, and what a track's names are made of: the server keeps no others. */
+const [MOST, BYTES, PART] = [1000, 2000, /^[0-9A-Za-z]{0,32}$/];
 
 /** @typedef {{kind: string, number: string, process: string}} Track */
 /** @typedef {{time: number, track: Track | null, text: string}} Note */
@@ -21,7 +24,8 @@ const [REQUEST, FILE] = [40_000, 4_000_000];
 export class Notes {
   /** @param {import("./page.js").Page} page @param {HTMLElement} place the panel */
   constructor(page, place) {
-    [this.page, this.place] = [page, place];
+    this.page = page;
+    this.place = place;
     /** @type {Note[]} */
     this.list = [];
     /** Where the notes are in the picture: left, top, right, bottom. @type {[number, number, number, number, Note][]} */
@@ -40,13 +44,18 @@ export class Notes {
   /** Adds and removes some; whether that was done. @param {Note[]} add @param {Note[]} remove */
   async change(add, remove) {
     try {
-      this.list = (await ask("note", { add, remove })).notes;
+      await this.send(add, remove);
     } catch (error) {
       this.page.lost(error);
       return false;
     }
-    this.page.redraw();
     return true;
+  }
+
+  /** @param {Note[]} add @param {Note[]} remove */
+  async send(add, remove) {
+    this.list = (await ask("note", { add, remove })).notes;
+    this.page.redraw();
   }
 
   /** The track of a row, by what stays the same in other indexes. @param {number} row @returns {Track | null} */
@@ -147,8 +156,11 @@ export class Notes {
     return note.track ? `${note.track.kind} ${note.track.number}, not in this recording` : "all";
   }
 
-  /** @param {HTMLElement} whole */
+  /** Answers that come later do not take its place. @param {HTMLElement} whole */
   open(whole) {
+    this.page.asked++;
+    clearTimeout(this.page.panels.timer);
+    endJob();
     this.page.open();
     this.place.className = "wide";
     this.place.replaceChildren(whole);
@@ -180,6 +192,7 @@ export class Notes {
     const [whole, text, buttons] = [element("div"), /** @type {HTMLTextAreaElement} */ (element("textarea")), element("div", undefined, "tabs")];
     [text.value, text.rows, text.maxLength] = [note.text, 4, 600];
     text.setAttribute("aria-label", "Text of the note");
+    const before = text.value;
     const keep = element("button", "Keep");
     keep.addEventListener("click", async () => {
       const isDone = text.value.trim() === "" || (await this.change([{ ...note, text: text.value }], old ? [old] : []));
@@ -187,8 +200,8 @@ export class Notes {
     });
     text.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) keep.click();
-      else if (event.key === "Escape") this.show();
-      else return;
+      else if (event.key !== "Escape") return;
+      else if (text.value === before) this.show();
       event.preventDefault();
       event.stopPropagation();
     });
@@ -208,12 +221,8 @@ export class Notes {
 
   /** Saves all as a file. */
   save() {
-    const link = /** @type {HTMLAnchorElement} */ (element("a"));
     const text = JSON.stringify({ notes: this.list }, null, 1);
-    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    link.download = "notes.json";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    download(new Blob([text], { type: "application/json" }), "notes.json");
   }
 
   /** Adds the notes of a file. @param {HTMLInputElement} input */
@@ -224,27 +233,46 @@ export class Notes {
     let notes;
     try {
       if (file.size > FILE) throw new Error(`${file.name} is too large: a file of notes has at most 4 MB.`);
-      notes = JSON.parse(await file.text()).notes.map((/** @type {any} */ note) => {
-        const { kind, number, process } = note.track ?? {};
-        const track = note.track ? { kind: String(kind), number: String(number), process: String(process) } : null;
-        if (!Number.isSafeInteger(note.time) || note.time < 0) throw new Error("a note has no time");
-        return { time: note.time, track, text: String(note.text) };
-      });
+      notes = parsed(await file.text());
     } catch (error) {
       return notice(new Error(`This is no file of notes: ${/** @type {Error} */ (error).message}`));
     }
+    const all = new Set([...this.list, ...notes].map(({ time, track, text }) => JSON.stringify([time, track, text])));
+    if (all.size > MOST) return notice(new Error(`A recording has at most ${MOST.toLocaleString("en")} notes: none of the file was added.`));
+    let added = 0;
     /** @type {Note[]} */
     let some = [];
     let size = 0;
-    for (const note of [...notes, null]) {
-      const more = note ? new TextEncoder().encode(JSON.stringify(note)).length : REQUEST;
-      if (size + more > REQUEST && some.length > 0) {
-        if (!(await this.change(some, []))) break;
-        [some, size] = [[], 0];
+    try {
+      for (const note of [...notes, null]) {
+        const more = note ? new TextEncoder().encode(JSON.stringify(note)).length : REQUEST;
+        if (size + more > REQUEST && some.length > 0) {
+          await this.send(some, []);
+          added += some.length;
+          [some, size] = [[], 0];
+        }
+        if (note) some.push(note);
+        size += more;
       }
-      if (note) some.push(note);
-      size += more;
+    } catch (error) {
+      if (error instanceof Error) error.message = `${added} of ${notes.length} notes were added: ${error.message}`;
+      this.page.lost(error);
     }
     this.show();
   }
+}
+
+/** The notes in the text of a file. @param {string} text @returns {Note[]} */
+function parsed(text) {
+  const notes = JSON.parse(text)?.notes;
+  if (!Array.isArray(notes)) throw new Error("it has no list of notes");
+  return notes.map((note) => {
+    if (!Number.isSafeInteger(note?.time) || note.time < 0) throw new Error("a note has no time");
+    if (typeof note.text !== "string" || note.text.trim() === "") throw new Error("a note has no text");
+    if (new TextEncoder().encode(note.text).length > BYTES) throw new Error(`a note has at most ${BYTES} bytes`);
+    const { kind, number, process } = note.track ?? {};
+    const isTrack = [kind, number, process].every((part) => typeof part === "string" && PART.test(part));
+    if (note.track && !isTrack) throw new Error("a note has no such track");
+    return { time: note.time, track: note.track ? { kind, number, process } : null, text: note.text };
+  });
 }

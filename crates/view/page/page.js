@@ -296,6 +296,11 @@ export class Page {
     this.view.tell();
   }
 
+  /** Whether the panel has a note that is being written. */
+  isWriting() {
+    return $("details").querySelector("textarea") !== null;
+  }
+
   /** Opens the panel. */
   open() {
     $("hints").hidden = true;

@@ -21,6 +21,7 @@ const STILL = 40;
  * @property {() => void} redraw
  * @property {(error: unknown) => void} lost
  * @property {(number: number, at: number) => void} show a match
+ * @property {() => boolean} isWriting whether the panel has a note that is being written
  */
 
 export class Search {
@@ -32,6 +33,8 @@ export class Search {
     this.buttons = buttons;
     /** Its number in the server. @type {number | null} */
     this.number = null;
+    /** Whether its first match is shown. */
+    this.goes = false;
     /** How often one was started or ended: an answer to an earlier one is of no use. */
     this.turn = 0;
     /** Which one's failure was shown. */
@@ -99,7 +102,7 @@ export class Search {
     if (this.number !== number) return;
     if (this.goes && this.state?.marked > 0) {
       this.goes = false;
-      await this.step(1);
+      await this.step(1, true);
     }
     if (!this.state?.is_done) this.timer = window.setTimeout(() => void this.look(), AGAIN);
   }
@@ -133,8 +136,11 @@ export class Search {
     this.stillTimer = window.setTimeout(() => void this.marks(), STILL);
   }
 
-  /** Shows the next match, or the one before; the first time, one that is seen. @param {1 | -1} step */
-  async step(step) {
+  /**
+   * Shows the next match, or the one before; the first time, one that is seen.
+   * @param {1 | -1} step @param {boolean} [isOwn] whether the page does it: then a note that is being written stays
+   */
+  async step(step, isOwn = false) {
     const search = this.number;
     if (search === null) return;
     const { view } = this.page;
@@ -149,7 +155,7 @@ export class Search {
     } catch (error) {
       if (search === this.number) this.page.lost(error);
     }
-    if (!found || search !== this.number) return;
+    if (!found || search !== this.number || (isOwn && this.page.isWriting())) return;
     this.at = found.number;
     this.tell();
     this.page.show(found.number, found.at);

@@ -4,6 +4,7 @@
 import { CLASSES, EVENT, ORDER, color, ink, markColor, textOn } from "./classes.js";
 import { touches } from "./losses.js";
 import { $, canvas } from "./opening.js";
+import { download } from "./tables.js";
 import { duration, exact, marks } from "./time.js";
 import { HEIGHT } from "./tracks.js";
 
@@ -36,16 +37,8 @@ export function connectShare(page) {
     text.select();
     await navigator.clipboard.writeText(text.value).then(() => (copy.textContent = "Copied"), () => (copy.textContent = "Press Ctrl C"));
   });
-  $("svg").addEventListener("click", () => save(new Blob([svg(page)], { type: "image/svg+xml" }), "tracewing.svg"));
-  $("png").addEventListener("click", () => void png(page).then((blob) => blob && save(blob, "tracewing.png")));
-}
-
-/** @param {Blob} blob @param {string} name */
-function save(blob, name) {
-  const link = document.createElement("a");
-  [link.href, link.download] = [URL.createObjectURL(blob), name];
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  $("svg").addEventListener("click", () => download(new Blob([svg(page)], { type: "image/svg+xml" }), "tracewing.svg"));
+  $("png").addEventListener("click", () => void png(page).then((blob) => blob && download(blob, "tracewing.png")));
 }
 
 /** A track's label as text. @param {import("./tracks.js").Node} track */

@@ -5,7 +5,7 @@ import { ask } from "./api.js";
 import { CLASSES, EVENT, PARTS, RUNNING } from "./classes.js";
 import { tabs } from "./analyses.js";
 import { element, head, link } from "./selection.js";
-import { field } from "./tables.js";
+import { field, saved } from "./tables.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{row: number, classes: number[], states: [number, number][]}} Sums */
@@ -71,11 +71,8 @@ export async function showStatistics(place, area, page) {
 function save(answer, named) {
   const all = [...COLUMNS, ...RARER];
   const head = ["track", ...all.map(({ title, isCount }) => (isCount ? title : `${title} ns`))].join(",");
-  const lines = answer.rows.map((/** @type {Sums} */ sums) => [field(named(sums.row)), ...all.map((column) => time(column, sums))].join(","));
-  const link = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
-  link.href = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], { type: "text/csv" }));
-  link.download = "statistics.csv";
-  return link;
+  const line = (/** @type {Sums} */ sums) => [field(named(sums.row)), ...all.map((column) => time(column, sums))].join(",");
+  return saved("statistics", () => [head, ...answer.rows.map(line)]);
 }
 
 /** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void, why: (row: number) => (() => void) | null}} page */

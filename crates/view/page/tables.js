@@ -96,15 +96,33 @@ function cells(columns, row) {
 /** A field of a line of comma-separated values. @param {string | number | null} value */
 export function field(value) {
   if (typeof value === "number") return String(value);
-  return value === null ? "" : `"${value.replaceAll('"', '""')}"`;
+  if (value === null) return "";
+  // A spreadsheet would run it as a formula.
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return `"${text.replaceAll('"', '""')}"`;
+}
+
+/** Saves a file. @param {Blob} blob @param {string} name */
+export function download(blob, name) {
+  const made = document.createElement("a");
+  [made.href, made.download] = [URL.createObjectURL(blob), name];
+  made.click();
+  setTimeout(() => URL.revokeObjectURL(made.href), 60_000);
+}
+
+/** A link that saves a table. @param {string} name of the file @param {() => string[]} lines */
+export function saved(name, lines) {
+  const made = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
+  made.href = "#";
+  made.addEventListener("click", (event) => {
+    event.preventDefault();
+    download(new Blob([[...lines(), ""].join("\n")], { type: "text/csv" }), `${name}.csv`);
+  });
+  return made;
 }
 
 /** A link to a table as comma-separated values, in nanoseconds. @template R @param {Column<R>[]} columns @param {R[]} rows @param {string} name of the file */
 export function save(columns, rows, name) {
   const head = columns.map(({ title, unit }) => field(unit === "ns" ? `${title} ns` : title)).join(",");
-  const lines = rows.map((row) => columns.map(({ value }) => field(value(row))).join(","));
-  const made = /** @type {HTMLAnchorElement} */ (element("a", "Save as CSV"));
-  made.href = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], { type: "text/csv" }));
-  made.download = `${name}.csv`;
-  return made;
+  return saved(name, () => [head, ...rows.map((row) => columns.map(({ value }) => field(value(row))).join(","))]);
 }

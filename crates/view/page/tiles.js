@@ -39,6 +39,8 @@ export class Tiles {
     /** How often they expired, and how often they had when certain ones did, too. */
     this.turn = 0;
     this.doubted = 0;
+    /** And when rows got other places: earlier answers are of other rows. */
+    this.moved = 0;
     this.isBusy = false;
     /** @type {{shift: number, tile: number, row: number}[]} */
     this.wanted = [];
@@ -117,13 +119,14 @@ export class Tiles {
       const uncertain = new Set(asked.rows.filter((row) => this.certain(row) < end));
       const turn = this.turn;
       const found = await rows(asked);
+      if (turn < this.moved) return;
       for (const row of some) {
         const [key, runs] = [`${row} ${shift} ${tile}`, found.get(row)];
         if (runs) this.keep(key, runs);
         // The row has another number now.
         else this.refused.add(key);
-        // What was asked before all changed is asked again; the others are when there is more.
-        if (turn < this.doubted) this.old.add(key);
+        // What was asked before it changed, or may have changed, is asked again.
+        if (turn < this.doubted || (turn < this.turn && uncertain.has(row))) this.old.add(key);
         else this.old.delete(key);
         if (uncertain.has(row)) this.uncertain.add(key);
         else this.uncertain.delete(key);
@@ -145,6 +148,14 @@ export class Tiles {
     this.uncertain = new Set(this.kept.keys());
     this.expire();
     this.doubted = this.turn;
+  }
+
+  /** Rows have other places: nothing that is kept is theirs. */
+  clear() {
+    for (const kept of [this.kept, this.uncertain, this.old, this.refused]) kept.clear();
+    this.bytes = 0;
+    this.expire();
+    [this.doubted, this.moved] = [this.turn, this.turn];
   }
 
   /** @param {string} key @param {Runs} runs */

@@ -74,9 +74,11 @@ impl Notes {
         format!("{}-{}.notes", self.name, begin.as_ns())
     }
 
-    /// All of them in the order of time; none if there is no such file, or others could have written it.
-    pub(crate) fn all(&self, begin: Timestamp) -> Vec<Note> {
-        folder().map(|folder| self.read(&folder, begin)).unwrap_or_default()
+    /// All of them in the order of time; none if there is no such file. Or why they are not shown: the file
+    /// cannot be read, or others could have written it.
+    pub(crate) fn all(&self, begin: Timestamp) -> Result<Vec<Note>, String> {
+        let folder = folder().map_err(|error| error.to_string())?;
+        self.read(&folder, begin).map_err(|error| self.unread(&folder, begin, &error))
     }
 
     /// Changes them; gives all, or why they are not kept.
@@ -85,31 +87,47 @@ impl Notes {
         begin: Timestamp,
         change: impl FnOnce(&mut Vec<Note>),
     ) -> Result<Vec<Note>, String> {
+        self.change_in(&folder().map_err(|error| error.to_string())?, begin, change)
+    }
+
+    fn change_in(
+        &self,
+        folder: &Path,
+        begin: Timestamp,
+        change: impl FnOnce(&mut Vec<Note>),
+    ) -> Result<Vec<Note>, String> {
         let _only = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = folder().map_err(|error| error.to_string())?;
-        let mut notes = self.read(&folder, begin);
+        let unread = |error| format!("{}: they were not changed", self.unread(folder, begin, &error));
+        let mut notes = self.read(folder, begin).map_err(unread)?;
         change(&mut notes);
         notes.sort_by(|one, other| (one.time, &one.text).cmp(&(other.time, &other.text)));
         notes.dedup();
         if notes.len() > MOST {
             return Err(format!("a recording has at most {MOST} notes"));
         }
-        let written = self.write(&folder, begin, &notes);
+        let written = self.write(folder, begin, &notes);
         written.map_err(|error| format!("cannot keep notes in {}: {error}", folder.display()))?;
         Ok(notes)
     }
 
-    fn read(&self, folder: &Path, begin: Timestamp) -> Vec<Note> {
-        let read = || -> Option<Vec<Note>> {
-            let file = Tree::open(folder).ok()?.file(Path::new(&self.file(begin))).ok()?;
-            let about = file.metadata().ok()?;
-            let is_own = about.uid() == rustix::process::geteuid().as_raw() && about.mode() & 0o077 == 0;
-            let mut text = String::new();
-            file.take(BYTES).read_to_string(&mut text).ok().filter(|_| is_own)?;
-            let notes: Vec<Note> = serde_json::from_str(&text).ok()?;
-            Some(notes.into_iter().filter(|note| note.fault().is_none()).take(MOST).collect())
+    fn unread(&self, folder: &Path, begin: Timestamp, error: &io::Error) -> String {
+        format!("cannot read notes in {}: {error}", folder.join(self.file(begin)).display())
+    }
+
+    fn read(&self, folder: &Path, begin: Timestamp) -> io::Result<Vec<Note>> {
+        let name = self.file(begin);
+        let file = match Tree::open(folder).and_then(|tree| tree.file(Path::new(&name))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            file => file?,
         };
-        read().unwrap_or_default()
+        let about = file.metadata()?;
+        if about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o077 != 0 {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "other users may use the file"));
+        }
+        let mut text = String::new();
+        file.take(BYTES).read_to_string(&mut text)?;
+        let notes: Vec<Note> = serde_json::from_str(&text)?;
+        Ok(notes.into_iter().filter(|note| note.fault().is_none()).take(MOST).collect())
     }
 
     fn write(&self, folder: &Path, begin: Timestamp, notes: &[Note]) -> io::Result<()> {
@@ -139,17 +157,38 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("data");
         let notes = Notes::of("a");
-        assert!(notes.read(&folder, BEGIN).is_empty());
+        assert_eq!(notes.read(&folder, BEGIN).unwrap(), []);
         let kept = [note(7, "<b>\u{202e}\"'\n"), note(9, "two")];
         notes.write(&folder, BEGIN, &kept).unwrap();
-        assert_eq!(notes.read(&folder, BEGIN), kept);
-        assert!(Notes::of("b").read(&folder, BEGIN).is_empty());
-        assert!(notes.read(&folder, BEGIN.next()).is_empty(), "another recording at the same place");
+        assert_eq!(notes.read(&folder, BEGIN).unwrap(), kept);
+        assert_eq!(Notes::of("b").read(&folder, BEGIN).unwrap(), []);
+        assert_eq!(notes.read(&folder, BEGIN.next()).unwrap(), [], "another recording at the same place");
         let file = folder.join("a-5.notes");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o600);
         // Others could have written these.
         fs::set_permissions(&file, fs::Permissions::from_mode(0o620)).unwrap();
-        assert!(notes.read(&folder, BEGIN).is_empty());
+        assert!(notes.read(&folder, BEGIN).is_err());
+        let add = || notes.change_in(&folder, BEGIN, |notes| notes.push(note(8, "more")));
+        assert!(add().unwrap_err().ends_with("they were not changed"));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(notes.read(&folder, BEGIN).unwrap(), kept);
+        assert_eq!(add().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_stays_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("data");
+        let notes = Notes::of("a");
+        notes.write(&folder, BEGIN, &[note(7, "seven")]).unwrap();
+        let file = folder.join("a-5.notes");
+        let newer = r#"[{"time":7,"track":null,"text":"seven","colour":"red"}]"#;
+        for text in ["", "[{", "{}", newer] {
+            fs::write(&file, text).unwrap();
+            let why = notes.change_in(&folder, BEGIN, |notes| notes.push(note(8, "more"))).unwrap_err();
+            assert!(why.starts_with("cannot read notes in ") && why.contains("a-5.notes"), "{why}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        }
     }
 
     #[test]
@@ -159,7 +198,7 @@ mod tests {
         let long = "x".repeat(LONGEST + 1);
         let folder = place.path().join("data");
         notes.write(&folder, BEGIN, &[note(1, &long), note(2, " \n"), note(3, "three")]).unwrap();
-        assert_eq!(notes.read(&folder, BEGIN), [note(3, "three")]);
+        assert_eq!(notes.read(&folder, BEGIN).unwrap(), [note(3, "three")]);
         let track =
             |kind: &str| Track { kind: kind.to_owned(), number: "7".to_owned(), process: String::new() };
         let of = |kind| Note { track: Some(track(kind)), ..note(1, "one") };

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use tracewing_index::{Cache, Error, Index, Look, NEW, RowId, RowKind};
+use tracewing_index::{Cache, Changes, Error, Index, Look, RowId, RowKind};
 use tracewing_trace::{Progress, Recording};
 
 /// A recording that grows is opened anew for questions about its events, but not more often.
@@ -46,9 +46,8 @@ pub(crate) struct Ready {
     /// The members of rows that are processes: threads and tasks.
     members: HashMap<RowId, Vec<RowId>>,
     pub(crate) cpus: Vec<RowId>,
-    /// While the recording is made: which index of it this is, and a number that grows when states change
-    /// that were certain.
-    pub(crate) grows: Option<(u64, u64)>,
+    /// While the recording is made: which index of it this is, and what differs from earlier ones.
+    pub(crate) grows: Option<(u64, Changes)>,
     was_followed: bool,
 }
 
@@ -129,7 +128,7 @@ impl Viewed {
         self.jobs.stop();
     }
 
-    fn show(&self, index: Index, grows: Option<(u64, u64)>) {
+    fn show(&self, index: Index, grows: Option<(u64, Changes)>) {
         let ready = Arc::new(Ready::new(index, grows, self.is_followed));
         *self.ready.write().unwrap_or_else(PoisonError::into_inner) = Some(ready);
     }
@@ -177,7 +176,7 @@ impl Viewed {
 }
 
 impl Ready {
-    fn new(index: Index, grows: Option<(u64, u64)>, was_followed: bool) -> Self {
+    fn new(index: Index, grows: Option<(u64, Changes)>, was_followed: bool) -> Self {
         let (mut members, mut cpus) = (HashMap::<_, Vec<RowId>>::new(), Vec::new());
         for (id, row) in index.rows() {
             if let RowKind::Cpu(_) = row.kind {
@@ -190,10 +189,10 @@ impl Ready {
         Ready { index, members, cpus, grows, was_followed }
     }
 
-    /// Whether a row of this number may have existed while the recording was made, and has another number
-    /// now.
+    /// Whether a row of this number may have existed in an earlier index of a recording that is followed, and
+    /// has another number now.
     pub(crate) fn is_gone(&self, number: u32) -> bool {
-        self.was_followed && (NEW..ALL_CPUS).contains(&number) && !self.index.has(RowId(number))
+        self.was_followed && number != ALL_CPUS && !self.index.has(RowId(number))
     }
 
     /// The threads and tasks of a process.

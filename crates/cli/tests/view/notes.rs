@@ -51,9 +51,16 @@ fn they_are_kept_in_a_private_file_and_come_again() {
     assert!(status.unwrap().success());
     let other = Viewer::within(&stored("clerks"), copy, 0);
     assert_eq!(other.ask("notes", "{}"), object!({ "notes": [] }));
-    // What others could have written is not shown.
+    // What others could have written is not shown, and a further note erases nothing.
     fs::set_permissions(file, fs::Permissions::from_mode(0o622)).unwrap();
-    assert_eq!(viewer.ask("notes", "{}"), object!({ "notes": [] }));
+    let cookie = format!("Cookie: {}", viewer.cookie());
+    for (path, asked) in [("notes", object!({})), ("note", object!({ "add": [note(9, "nine")] }))] {
+        let (status, _, why) = viewer.post(path, &[&cookie], &asked.to_string());
+        let why = String::from_utf8_lossy(&why);
+        assert!(status >= 500 && why.contains("cannot read notes in "), "{path}: {status} {why}");
+    }
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(viewer.ask("notes", "{}"), kept);
 }
 
 #[test]
@@ -159,7 +166,13 @@ fn they_are_written_drawn_saved_and_read() {
     browser.wait("tracewing.notes().length === 2");
     assert_eq!(viewer.ask("notes", "{}"), all);
     // What is no file of notes is refused, and said.
-    for text in ["{}", "[]", "{\"notes\":[{\"time\":-1,\"track\":null,\"text\":\"x\"}]}", "<b id=own>"] {
+    let of = |notes: Value| object!({ "notes": notes }).to_string();
+    let negative = of(object!([{ "time": -1, "track": null, "text": "x" }]));
+    let no_text = of(object!([note(1, "one"), { "time": 2, "track": null, "text": 2 }]));
+    let too_long = of(object!([note(1, "one"), note(2, &"x".repeat(2001))]));
+    let no_list = of(object!(7));
+    let texts = ["{}", "[]", &no_list, &negative, &no_text, &too_long, "<b id=own>"];
+    for text in texts {
         fs::write(&file, text).unwrap();
         choose(&mut browser, &file);
         browser.wait(

@@ -1,5 +1,6 @@
 //! `durations`: how long calls of functions, spans, waits or locks of an area lasted, by name, and the
-//! longest ones of a name. Only what begins and ends within the area counts.
+//! longest ones of a name. Only what begins and ends within the area counts; of waits, only what also begins
+//! and ends within the recording.
 
 use super::area::Area;
 use super::ask::{Refusal, parsed, refused};
@@ -98,7 +99,8 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     for id in rows_of(ready, &area, what)? {
         index.spans(id, from, to, |span| {
             let class = index.state(span.state).map(|state| state.class);
-            if span.from < from || span.to > to || !class.is_some_and(|class| what.is_in(class)) {
+            let is_part = matches!(what, What::Waits) && is_cut(index, id, span);
+            if span.from < from || span.to > to || is_part || !class.is_some_and(|class| what.is_in(class)) {
                 return ControlFlow::Continue(());
             }
             let key = names.entry(span.state).or_insert_with(|| name(index, span.state));
@@ -128,6 +130,12 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let left_out = names.len().saturating_sub(MOST);
     names.truncate(MOST);
     Ok(Reply::json(&Answer { names, left_out, longest }))
+}
+
+/// Whether the recording begins or ends during a state, so that its length is unknown.
+fn is_cut(index: &Index, row: RowId, span: Span) -> bool {
+    let end = index.row(row).certain;
+    span.from == Duration::ZERO || span.to >= index.tail().length || span.to > end
 }
 
 fn add(groups: &mut HashMap<(u8, String), Group>, key: &(u8, String), span: Span) {

@@ -5,7 +5,7 @@ use super::ask::{ALL_CPUS, Refusal, parsed, ready, refused};
 use crate::recording::{Ready, Viewed};
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
-use tracewing_index::RowId;
+use tracewing_index::{Changes, RowId};
 use tracewing_units::Duration;
 
 /// Most rows of which a question asks up to when they are certain.
@@ -26,6 +26,8 @@ struct Answer<'a> {
     why: Option<&'a str>,
     /// Which of its indexes answers; another one has more.
     version: u64,
+    /// Another number says that rows have other places: all that is known of them is out of date.
+    passes: u64,
     /// Grows when states have changed that were certain.
     changed: u64,
     length: Duration,
@@ -42,13 +44,14 @@ pub(super) fn answer(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         return Err(refused("too many rows"));
     }
     let ready = ready(viewed)?;
-    let (version, changed) = ready.grows.unwrap_or((u64::MAX >> 11, 0));
+    let (version, Changes { passes, states }) = ready.grows.unwrap_or((u64::MAX >> 11, Changes::default()));
     let tail = ready.index.tail();
     Ok(Reply::json(&Answer {
         is_live: ready.grows.is_some() && viewed.failure().is_none(),
         why: viewed.failure(),
         version,
-        changed,
+        passes,
+        changed: states,
         length: tail.length,
         events: tail.events,
         rows: tail.rows.len(),

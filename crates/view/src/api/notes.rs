@@ -24,7 +24,9 @@ struct Answer {
 
 pub(super) fn all(viewed: &Viewed) -> Result<Reply, Refusal> {
     let begin = ready(viewed)?.index.tail().begin;
-    Ok(Reply::json(&Answer { notes: viewed.notes.all(begin) }))
+    let notes = viewed.notes.all(begin);
+    let notes = notes.map_err(|why| Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why })?;
+    Ok(Reply::json(&Answer { notes }))
 }
 
 pub(super) fn change(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
