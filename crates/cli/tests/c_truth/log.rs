@@ -96,7 +96,10 @@ pub fn program_of(folder: &Path, name: &str) -> Option<PathBuf> {
         "-I",
     ])
     .arg(capi.join("include"));
-    gcc.arg(capi.join(format!("tests/programs/{name}.c"))).arg(library).args(["-lm", "-ldl", "-o"]).arg(&program);
+    gcc.arg(capi.join(format!("tests/programs/{name}.c")))
+        .arg(library)
+        .args(["-lm", "-ldl", "-o"])
+        .arg(&program);
     let Ok(output) = gcc.output() else {
         tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "there is no gcc");
         return None;
