@@ -33,14 +33,18 @@ impl Stream {
     /// Creates `NAME` in the folder of a trace, and `NAME.idx` in its folder of indexes.
     ///
     /// # Errors
-    /// A file exists or cannot be created or written.
+    /// A file exists or cannot be created or written. Then there is no stream, and nothing that this has made.
     pub fn create(folder: &TraceDir, name: &str, uuid: Uuid, instance: u64, cpu: Cpu) -> Result<Self, Error> {
         let path = folder.trace.path().join(name);
         let index_name = format!("{name}.idx");
         let index_path = folder.index.path().join(&index_name);
         let data = folder.trace.create_file(name).map_err(Error::file("create", &path))?;
-        let index = folder.index.create_file(&index_name).map_err(Error::file("create", &index_path))?;
-        index.write_all_at(&index::encode_header(), 0).map_err(Error::file("write", &index_path))?;
+        let index = folder.index.create_file(&index_name).map_err(Error::file("create", &index_path));
+        let index = index.inspect_err(|_| drop(folder.trace.remove(name)))?;
+        let begun = index.write_all_at(&index::encode_header(), 0);
+        begun.map_err(Error::file("write", &index_path)).inspect_err(|_| {
+            let _ = (folder.index.remove(&index_name), folder.trace.remove(name));
+        })?;
         Ok(Self {
             name: name.to_owned(),
             data,
