@@ -54,7 +54,7 @@ pub(crate) unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     // SAFETY: the payload by the caller.
     if !unsafe { fixed_fast::<LEN, ORDERED>(class, payload) } {
         // SAFETY: the payload by the caller.
-        unsafe { fixed_rest_at::<LEN, ORDERED>(class, payload, site) };
+        unsafe { fixed_rest_elsewhere::<LEN, ORDERED>(class, payload, site) };
     }
 }
 
@@ -90,12 +90,24 @@ unsafe extern "C" fn fixed_rest<const LEN: usize, const ORDERED: bool>(
     }
 }
 
-/// The same, emitted at the address `site`.
+/// The same for [`fixed`].
 ///
 /// # Safety
-/// As for [`fixed`].
+/// As for that.
 #[cold]
 #[inline(never)]
+unsafe fn fixed_rest_elsewhere<const LEN: usize, const ORDERED: bool>(
+    class: &'static EventClass,
+    payload: *const u8,
+    site: usize,
+) {
+    // SAFETY: the caller's.
+    unsafe { fixed_rest_at::<LEN, ORDERED>(class, payload, site) }
+}
+
+/// # Safety
+/// As for [`fixed`].
+#[inline(always)]
 unsafe fn fixed_rest_at<const LEN: usize, const ORDERED: bool>(
     class: &'static EventClass,
     payload: *const u8,
@@ -105,6 +117,21 @@ unsafe fn fixed_rest_at<const LEN: usize, const ORDERED: bool>(
         // SAFETY: the payload by the caller.
         return unsafe { fixed_slow::<LEN, ORDERED>(class, 0, class.want(0).id(), payload, site) };
     }
+    // SAFETY: the payload by the caller.
+    unsafe { fixed_each::<LEN, ORDERED>(class, payload, site) }
+}
+
+/// For each recording. A function of its own: unoptimised, it takes stack, of which handlers of signals may
+/// have little.
+///
+/// # Safety
+/// As for [`fixed`].
+#[inline(never)]
+unsafe fn fixed_each<const LEN: usize, const ORDERED: bool>(
+    class: &'static EventClass,
+    payload: *const u8,
+    site: usize,
+) {
     let write = |slot, id| {
         // SAFETY: the payload by the caller.
         if !unsafe { fixed_into::<LEN, ORDERED>(class, slot, id, payload) } {
