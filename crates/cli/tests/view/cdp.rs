@@ -98,7 +98,7 @@ impl Browser {
     pub fn wait(&mut self, expression: &str) {
         let begin = Instant::now();
         while self.value(expression) != true {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{expression}: {:?}", self.errors);
+            assert!(begin.elapsed() < Duration::from_secs(300), "{expression}: {:?}", self.errors);
             std::thread::sleep(Duration::from_millis(50));
         }
     }
