@@ -33,7 +33,8 @@ impl Stream {
     /// Creates `NAME` in the folder of a trace, and `NAME.idx` in its folder of indexes.
     ///
     /// # Errors
-    /// A file exists or cannot be created or written. Then there is no stream, and nothing that this has made.
+    /// A file exists or cannot be created or written. Then there is no stream, and nothing that this has
+    /// made.
     pub fn create(folder: &TraceDir, name: &str, uuid: Uuid, instance: u64, cpu: Cpu) -> Result<Self, Error> {
         let path = folder.trace.path().join(name);
         let index_name = format!("{name}.idx");
