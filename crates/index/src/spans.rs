@@ -36,6 +36,11 @@ impl Index {
         Ok(())
     }
 
+    /// How many states [`Index::spans`] reads at most for this window: those that its blocks have.
+    pub fn count(&self, row: RowId, from: Duration, to: Duration) -> u64 {
+        overlapping(&self.row(row).leaves, from, to).iter().map(|entry| u64::from(entry.count)).sum()
+    }
+
     /// The state of a row at a time; `None` where nothing is known of it.
     ///
     /// # Errors

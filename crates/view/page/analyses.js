@@ -2,7 +2,6 @@
 // What analyses say of an area, one tab each: how long system calls, functions, spans, waits and locks took; what
 // tasks did. Every number leads to the states of which it is made.
 
-import { ask } from "./api.js";
 import { showFlame } from "./flame.js";
 import { result } from "./job.js";
 import { element, head } from "./selection.js";
@@ -98,7 +97,8 @@ export async function showTab(place, kind, area, page) {
       fill(ofLines("system call", longest), answer.calls, "total");
       if (answer.unmatched > 0) inner.append(element("p", `${answer.unmatched.toLocaleString("en")} calls begin or end outside of the area, and are not counted.`));
     } else {
-      const answer = await ask("durations", { ...asked(area), what: kind });
+      const answer = await result(inner, "durations", { ...asked(area), what: kind });
+      if (!answer) return;
       const longest = (/** @type {Line} */ line) => void showNamed(place, area, kind, line, page);
       fill(ofLines(kind.replace(/s$/, ""), longest, kind), answer.names, "total");
       const left = answer.left_out;
@@ -174,7 +174,8 @@ async function showCalls(place, area, name, page) {
 async function showNamed(place, area, kind, line, page) {
   const inner = frame(place, `Longest ${line.name}`, area, kind, page);
   try {
-    const answer = await ask("durations", { ...asked(area), what: kind, states: line.states });
+    const answer = await result(inner, "durations", { ...asked(area), what: kind, longest: { class: line.class, name: line.name } });
+    if (!answer) return;
     inner.append(list(answer.longest.map((/** @type {number[]} */ [row, from, to]) => ({ row, from, to })), page));
   } catch (error) {
     page.lost(error);

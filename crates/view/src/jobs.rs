@@ -1,10 +1,11 @@
 //! Analyses of the recording that a page asks for: each runs in a thread of its own, says how far it is, and
 //! can be stopped.
 
+use crate::places::Places;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use tracewing_trace::Progress;
@@ -17,8 +18,8 @@ const KEPT: usize = 4;
 pub(crate) struct Jobs {
     kept: Mutex<Vec<Arc<Job>>>,
     last: AtomicU64,
-    /// How many threads work, also for jobs that were ended.
-    working: Arc<AtomicUsize>,
+    /// Of threads that work, also for jobs that were ended.
+    places: Places<KEPT>,
 }
 
 #[derive(Debug, Default)]
@@ -52,25 +53,21 @@ impl Jobs {
             kept.remove(0).stop();
         }
         // A thread continues until it sees that its job was ended.
-        if self.working.load(Ordering::Relaxed) >= KEPT {
+        let Some(place) = self.places.take() else {
             return Err("earlier analyses have not ended yet: try again".to_owned());
-        }
+        };
         // Nothing else is published with the number.
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let job = Arc::new(Job { number, ..Job::default() });
-        let (own, working) = (job.clone(), self.working.clone());
-        working.fetch_add(1, Ordering::Relaxed);
+        let own = job.clone();
         let started = thread.spawn(move || {
             // A thread that panics has an answer, too: that there is none.
             let done = catch_unwind(AssertUnwindSafe(|| work(&own)));
             // Before the answer, after which another job can be started.
-            working.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
             let _ = own.result.set(done.unwrap_or_else(|_| Err("the analysis failed".to_owned())));
         });
-        if let Err(error) = started {
-            self.working.fetch_sub(1, Ordering::Relaxed);
-            return Err(format!("the analysis has no thread: {error}"));
-        }
+        started.map_err(|error| format!("the analysis has no thread: {error}"))?;
         kept.push(job);
         Ok(number)
     }
@@ -140,7 +137,7 @@ mod tests {
         let refused = jobs.start_in(Builder::new().stack_size(1 << 60), |_| Ok(Value::Null));
         assert!(refused.is_err_and(|why| why.contains("no thread")));
         assert!(jobs.kept.lock().unwrap().is_empty());
-        assert_eq!(jobs.working.load(Ordering::Relaxed), 0);
+        assert_eq!(jobs.places.taken(), 0);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | `recording` | a recording and its index, which is made if there is none |
 //! | `notes` | what the user notes about a recording |
 //! | `search`, `jobs` | searches among events, and analyses, each in a thread of its own |
+//! | `places` | how many threads may work at a time |
 //! | `api` | the answers: one module each |
 //! | `page` | the page's files, which are part of the program |
 //! | `reply`, `error` | answers as bytes; errors |
@@ -29,6 +30,7 @@ mod guard;
 mod jobs;
 mod notes;
 mod page;
+mod places;
 mod recording;
 mod reply;
 mod search;

@@ -2,14 +2,17 @@
 //! which satisfy a condition. One runs in a thread of its own; what it has found so far can be asked
 //! meanwhile.
 
+use crate::places::Places;
 use std::io;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use tracewing_trace::{ClockStyle, FieldStyle, Filter, Format, Listing, Predicate, Recording, Sink, Style};
 use tracewing_units::{Duration, Timestamp};
 
-/// Most searches that are kept; a further one ends the oldest.
+/// Most searches that are kept, and most that work at a time; a further one ends the oldest.
 const KEPT: usize = 4;
 /// Most matches of which the times are kept; further ones are only counted.
 const MARKED: usize = 4_000_000;
@@ -19,6 +22,8 @@ const MARKED: usize = 4_000_000;
 pub(crate) struct Searches {
     kept: Mutex<Vec<Arc<Search>>>,
     last: AtomicU64,
+    /// Of searches that work, also of those that were ended.
+    places: Places<KEPT>,
 }
 
 /// What is searched.
@@ -60,17 +65,27 @@ impl Searches {
         begin: Timestamp,
         text: Text,
     ) -> Result<u64, String> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT {
+            kept.remove(0).stop();
+        }
+        // A thread continues until it sees that its search was ended.
+        let Some(place) = self.places.take() else {
+            return Err("earlier searches have not ended yet: try again".to_owned());
+        };
         // Nothing else is published with the number.
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (is_stopped, found) = Default::default();
         let search = Arc::new(Search { number, text, is_stopped, found });
         let (own, recording) = (search.clone(), recording.clone());
-        let started = Builder::new().spawn(move || own.run(&recording, begin));
+        let started = Builder::new().spawn(move || {
+            // A thread that panics has an answer, too: that it has failed.
+            let done = catch_unwind(AssertUnwindSafe(|| own.run(&recording, begin)));
+            // Before the answer, after which another search can be started.
+            drop(place);
+            own.ends(done.unwrap_or_else(|_| Some("the search failed".to_owned())));
+        });
         started.map_err(|error| format!("the search has no thread: {error}"))?;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == KEPT {
-            kept.remove(0).stop();
-        }
         kept.push(search);
         Ok(number)
     }
@@ -106,17 +121,22 @@ impl Search {
         look(&self.found.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn run(&self, recording: &Recording, begin: Timestamp) {
+    /// Searches; gives why it has ended before the recording, if it has.
+    fn run(&self, recording: &Recording, begin: Timestamp) -> Option<String> {
         let clock = ClockStyle { seconds: true, ..ClockStyle::default() };
         let fields = FieldStyle { hostname: false, procname: false, vpid: false, ..FieldStyle::default() };
         let style = Style { clock, delta: false, fields, ..Style::default() };
         let filter = Filter { predicate: self.text.condition.clone(), ..Filter::default() };
         let listing = Listing { format: Format::Pretty, style, filter, ..Listing::default() };
         let listed = listing.print(recording, &mut Matches { search: self, begin });
+        listed.err().map(|error| error.to_string())
+    }
+
+    fn ends(&self, failure: Option<String>) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         // Clocks may go back a little.
         found.times.sort_unstable();
-        (found.is_done, found.failure) = (true, listed.err().map(|error| error.to_string()));
+        (found.is_done, found.failure) = (true, failure);
     }
 
     /// Whether a line has all words; it is in lower case.
@@ -158,6 +178,15 @@ impl Sink for Matches<'_> {
     fn warning(&mut self, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
+
+    fn reached(&mut self, time: Timestamp) -> ControlFlow<()> {
+        if self.search.is_stopped.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        let mut found = self.search.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.until = found.until.max(time - self.begin);
+        ControlFlow::Continue(())
+    }
 }
 
 /// The time of a line since the recording begins, and what follows; `None` without a time.
@@ -172,6 +201,63 @@ fn stamp(line: &str, begin: Timestamp) -> Option<(Duration, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::time::Duration as Pause;
+
+    /// A recording of many events, one each microsecond.
+    fn many() -> (tempfile::TempDir, Arc<Recording>) {
+        const METADATA: &str = "/* CTF 1.8 */
+            typealias integer { size = 8; align = 8; signed = false; } := u8;
+            clock { name = c; freq = 1000000000; };
+            typealias integer { size = 64; align = 8; signed = false; map = clock.c.value; } := stamp;
+            trace { major = 1; minor = 8; byte_order = le; };
+            stream { event.header := struct { stamp timestamp; }; };
+            event { name = tick; fields := struct { u8 n; }; };";
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("metadata"), METADATA).unwrap();
+        let event = |n: u64| [&(n * 1000).to_le_bytes()[..], &[n as u8]].concat();
+        fs::write(folder.path().join("stream"), (0..100_000).flat_map(event).collect::<Vec<u8>>()).unwrap();
+        let recording = Recording::open(&[folder.path()]).unwrap();
+        (folder, Arc::new(recording))
+    }
+
+    fn text(condition: &str) -> Text {
+        Text { words: Vec::new(), condition: Some(Predicate::parse(condition).unwrap()) }
+    }
+
+    #[test]
+    fn a_search_that_finds_nothing_says_how_far_it_is_and_can_be_ended() {
+        let (_folder, recording) = many();
+        let search = |is_stopped: bool| {
+            let (number, found) = Default::default();
+            let search =
+                Search { number, text: text("n == 256"), is_stopped: AtomicBool::new(is_stopped), found };
+            let failure = search.run(&recording, Timestamp::from_ns(0));
+            (failure, search.with(|found| (found.count, found.until)))
+        };
+        let (failure, (count, until)) = search(false);
+        assert_eq!((failure, count), (None, 0));
+        assert!(until > Duration::from_ns(50_000_000), "{until:?}");
+        let (failure, found) = search(true);
+        assert!(failure.is_some_and(|why| why.contains("stopped")));
+        assert_eq!(found, (0, Duration::ZERO));
+    }
+
+    #[test]
+    fn few_searches_work_at_a_time() {
+        let (_folder, recording) = many();
+        let searches = Searches::default();
+        let start = || searches.start(&recording, Timestamp::from_ns(0), text("n == 7"));
+        let working: Vec<_> = (0..KEPT).map(|_| searches.places.take().unwrap()).collect();
+        assert!(start().is_err_and(|why| why.contains("not ended")));
+        drop(working);
+        let search = searches.get(start().unwrap()).unwrap();
+        while !search.with(|found| found.is_done) {
+            std::thread::sleep(Pause::from_millis(1));
+        }
+        assert_eq!(search.with(|found| found.count), 391);
+        assert_eq!(searches.places.taken(), 0, "the place is free before it is done");
+    }
 
     #[test]
     fn a_stamp_is_exact() {

@@ -86,7 +86,7 @@ fn functions_take_what_functions_says() {
     let viewer = Viewer::start(&stored("clerks"));
     let length = length(&viewer);
     let whole = object!({ "from": 0, "to": length + 1, "what": "functions" });
-    let found = viewer.ask("durations", &whole.to_string());
+    let found = result(&viewer, "durations", &whole).unwrap();
     let theirs = printed("clerks", &["functions"]);
     let mut compared = 0;
     for row in theirs["functions"].as_array().unwrap() {
@@ -136,7 +136,7 @@ fn waits_locks_and_spans_are_the_states_that_lie_within() {
         let own: Vec<Value> =
             tracks["rows"].as_array().unwrap().iter().filter(is_own).map(|row| row["id"].clone()).collect();
         let asked = object!({ "from": from, "to": to, "rows": own, "what": what });
-        let found = viewer.ask("durations", &asked.to_string());
+        let found = result(&viewer, "durations", &asked).unwrap();
         for line in found["names"].as_array().unwrap().iter().take(12) {
             // A slow model: all states of all rows, one by one.
             let mut model = Vec::new();
@@ -172,9 +172,9 @@ fn waits_locks_and_spans_are_the_states_that_lie_within() {
             {
                 assert_eq!(line[column].as_u64(), Some(quantile(thousandths)), "{name} {column} {line}");
             }
-            let asked =
-                object!({ "from": from, "to": to, "rows": own, "what": what, "states": line["states"] });
-            let longest = viewer.ask("durations", &asked.to_string());
+            let key = object!({ "class": line["class"], "name": line["name"] });
+            let asked = object!({ "from": from, "to": to, "rows": own, "what": what, "longest": key });
+            let longest = result(&viewer, "durations", &asked).unwrap();
             let longest = longest["longest"].as_array().unwrap();
             assert_eq!(longest.len(), model.len().min(300));
             for (span, (length, row, begin)) in longest.iter().zip(&model) {
@@ -327,7 +327,8 @@ fn tabs_of_an_area_are_sorted_saved_and_lead_to_events() {
             const real = window.fetch;
             const took = { count: 1, min_ns: 1, avg_ns: 1, p50_ns: 1, p90_ns: 1, p99_ns: 1, p999_ns: 1, max_ns: 1, total_ns: 1, class: 7, states: [0] };
             const answer = { names: [{ ...took, name: '=<img src=x id=own>' }], left_out: 0, longest: [] };
-            window.fetch = (path, options) => path === '/api/durations' ? Promise.resolve(new Response(JSON.stringify(answer))) : real(path, options);
+            const mocked = { '/api/durations': { job: 1 }, '/api/job': { done: 0, total: 0, failure: null, result: answer } };
+            window.fetch = (path, options) => path in mocked ? Promise.resolve(new Response(JSON.stringify(mocked[path]))) : real(path, options);
         })()",
     );
     tab(&mut browser, "waits");

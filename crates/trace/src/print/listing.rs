@@ -3,6 +3,8 @@
 use crate::print::style::{Format, Style};
 use crate::select::filter::Filter;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
+use tracewing_units::Timestamp;
 
 /// What of a recording is printed, and how.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +40,13 @@ pub trait Sink {
     /// # Errors
     /// It cannot be written; the listing ends.
     fn warning(&mut self, line: &[u8]) -> io::Result<()>;
+
+    /// Learns from time to time, also where no event is chosen, that the lines of all events before `time`
+    /// have been passed on. Breaks to end the listing, which fails with [`Error::Stopped`](crate::Error).
+    fn reached(&mut self, time: Timestamp) -> ControlFlow<()> {
+        let _ = time;
+        ControlFlow::Continue(())
+    }
 }
 
 /// Events to the one, warnings to the other.

@@ -15,9 +15,11 @@ use crate::threads::start;
 use crate::time::stamp::Stamp;
 use std::collections::VecDeque;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder};
+use tracewing_units::Timestamp;
 
 /// Maximum number of printing threads; the thread that passes on their output could not keep up with more.
 const MOST_THREADS: usize = 16;
@@ -52,6 +54,8 @@ enum Part<'r> {
     First(Vec<u8>, Option<Stamp>),
     Events(Vec<u8>),
     Warning(Vec<u8>),
+    /// Its lines before this time are all there.
+    Reached(Timestamp),
     End(Box<End<'r>>),
 }
 
@@ -138,6 +142,8 @@ fn hand_on<'r>(
             }
             Part::Events(lines) => sink.events(&lines).map_err(Error::Output)?,
             Part::Warning(line) => sink.warning(&line).map_err(Error::Output)?,
+            Part::Reached(time) if sink.reached(time).is_break() => return Err(Error::Stopped),
+            Part::Reached(_) => {}
             Part::End(end) => {
                 let End { result, last, merge } = *end;
                 result?;
@@ -185,5 +191,12 @@ impl Sink for Parts<'_, '_> {
 
     fn warning(&mut self, line: &[u8]) -> io::Result<()> {
         self.0.send(Part::Warning(line.to_vec())).map_err(Self::closed)
+    }
+
+    fn reached(&mut self, time: Timestamp) -> ControlFlow<()> {
+        match self.0.send(Part::Reached(time)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
     }
 }

@@ -14,6 +14,9 @@ use crate::time::stamp::Stamp;
 use crate::{Error, UsageFault};
 use std::sync::Arc;
 
+/// After so many messages, the sink learns how far the listing is.
+const PERIOD: u64 = 1 << 13;
+
 /// A listing at work.
 #[derive(Debug)]
 pub(crate) struct Printer<'l> {
@@ -98,6 +101,15 @@ impl<'l> Printer<'l> {
         let mut steps = 0;
         while *left > 0 && steps < most {
             steps += 1;
+            if steps % PERIOD == 0 {
+                if !lines.batch.is_empty() {
+                    sink.events(&lines.batch).map_err(Error::Output)?;
+                    lines.batch.clear();
+                }
+                if sink.reached(merge.last_ns()).is_break() {
+                    return Err(Error::Stopped);
+                }
+            }
             match merge.advance()? {
                 Some(Message::Event(event)) => {
                     if let Some(range) = backwards.notice(&event)
@@ -202,7 +214,7 @@ impl<'l> Printer<'l> {
 
     /// Hands the last lines to `sink`, even where printing failed with `result`.
     pub(crate) fn finish(&mut self, result: Result<(), Error>, sink: &mut impl Sink) -> Result<(), Error> {
-        if matches!(result, Err(Error::Output(_))) {
+        if matches!(result, Err(Error::Output(_) | Error::Stopped)) {
             return result;
         }
         let batch = &mut self.lines.batch;

@@ -14,7 +14,7 @@ impl Listing {
     ///
     /// # Errors
     /// A stream is damaged: everything before that has been printed. The time range does not fit the
-    /// recording, or `sink` fails ([`Error::Output`]).
+    /// recording, or `sink` fails ([`Error::Output`]) or ends it ([`Error::Stopped`]).
     pub fn print(&self, recording: &Recording, sink: &mut impl Sink) -> Result<(), Error> {
         let range = self.filter.range(recording)?;
         let mut printer = Printer::new(self, range, recording)?;
@@ -65,12 +65,15 @@ mod tests {
     use super::*;
     use crate::merge::slices::{Slice, slices};
     use crate::print::style::{ClockStyle, Format, Style};
+    use crate::select::filter::Filter;
     use crate::threads::tests::refused;
     use crate::time::range::TimeRange;
     use crate::time::zone::Zone;
     use std::fs;
+    use std::ops::ControlFlow;
     use std::path::Path;
     use std::thread::Builder;
+    use tracewing_rules::Predicate;
 
     const ALONE: Plan = Plan { alone: 0, slice: 0, threads: 1, new: Builder::new };
 
@@ -91,10 +94,14 @@ mod tests {
 
     /// Two streams of 20 packets with 8 events each; `stray` changes the stamp of one event.
     fn write(folder: &Path, stray: Option<u64>) {
+        write_packets(folder, stray, 20);
+    }
+
+    fn write_packets(folder: &Path, stray: Option<u64>, packets: u64) {
         fs::write(folder.join("metadata"), METADATA).unwrap();
         for stream in 0..2_u8 {
             let mut bytes = Vec::new();
-            for packet in 0..20_u64 {
+            for packet in 0..packets {
                 // Beginning and end of a packet, and equal stamps in both streams.
                 let begin = packet * 1000 + u64::from(stream) * 300;
                 let mut events = Vec::new();
@@ -104,7 +111,7 @@ mod tests {
                         stamp = stray;
                     }
                     events.extend((stamp as u32).to_le_bytes());
-                    events.extend([event as u8, b'a' + packet as u8, 0]);
+                    events.extend([event as u8, b'a' + (packet % 26) as u8, 0]);
                 }
                 let bits = ((34 + events.len()) as u32 * 8).to_le_bytes();
                 bytes.extend(0xC1FC_1FC1_u32.to_le_bytes());
@@ -144,6 +151,67 @@ mod tests {
                     let several = print(folder.path(), &listing, Plan { alone, slice, threads, ..ALONE });
                     assert_eq!(several, one, "{stray:?} {format:?} {alone} {slice}");
                 }
+            }
+        }
+    }
+
+    /// Looks at how far a listing is, and ends it after some looks.
+    struct Watched {
+        stamps: Vec<i64>,
+        looks: Vec<(Timestamp, usize)>,
+        most: usize,
+    }
+
+    impl Sink for Watched {
+        fn events(&mut self, lines: &[u8]) -> std::io::Result<()> {
+            let stamp = |line: &str| -> Option<i64> {
+                line.split_once("\"ns\":")?.1.split(',').next()?.trim().parse().ok()
+            };
+            self.stamps.extend(std::str::from_utf8(lines).unwrap().lines().map(|line| stamp(line).unwrap()));
+            Ok(())
+        }
+
+        fn warning(&mut self, _: &[u8]) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn reached(&mut self, time: Timestamp) -> ControlFlow<()> {
+            self.looks.push((time, self.stamps.len()));
+            if self.looks.len() == self.most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+
+    #[test]
+    fn a_listing_says_how_far_it_is_and_ends_when_told_even_where_no_event_is_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        write_packets(folder.path(), None, 4000);
+        let recording = Recording::open(&[folder.path()]).unwrap();
+        for (condition, expected) in [("n == 100", 0), ("n == 3 && text == \"c\"", 2 * 154), ("n == 3", 8000)]
+        {
+            let filter =
+                Filter { predicate: Some(Predicate::parse(condition).unwrap()), ..Filter::default() };
+            let listing = Listing { filter, format: Format::Json, ..Listing::default() };
+            for plan in [ALONE, Plan { alone: 1000, slice: 1 << 17, threads: 3, ..ALONE }] {
+                let print = |most| {
+                    let mut watched = Watched { stamps: Vec::new(), looks: Vec::new(), most };
+                    let mut printer = Printer::new(&listing, TimeRange::ALL, &recording).unwrap();
+                    let result = print_all(&mut printer, &recording, plan, &mut watched);
+                    (printer.finish(result, &mut watched), watched)
+                };
+                let (result, Watched { stamps, looks, .. }) = print(usize::MAX);
+                result.unwrap();
+                assert_eq!(stamps.len(), expected, "{condition}");
+                assert!(
+                    looks.len() > 3 && looks.is_sorted_by_key(|(time, _)| *time),
+                    "{condition} {looks:?}"
+                );
+                for (time, count) in &looks {
+                    let before = stamps.partition_point(|stamp| Timestamp::from_ns(*stamp) < *time);
+                    assert!(before <= *count, "{condition} {time:?}: {before} {count}");
+                }
+                let (result, ended) = print(2);
+                assert!(matches!(result, Err(Error::Stopped)), "{condition} {result:?}");
+                assert_eq!((ended.looks.len(), ended.stamps.len()), (2, looks[1].1), "{condition}");
             }
         }
     }

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
+use tracewing_units::Timestamp;
 
 /// What was written into a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,5 +77,9 @@ impl Sink for Export<'_> {
     fn warning(&mut self, line: &[u8]) -> io::Result<()> {
         (self.warn)(line);
         Ok(())
+    }
+
+    fn reached(&mut self, _: Timestamp) -> ControlFlow<()> {
+        (self.watch)(Progress { done: self.written, total: 0 })
     }
 }

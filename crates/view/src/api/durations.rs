@@ -1,11 +1,13 @@
-//! `durations`: how long calls of functions, spans, waits or locks of an area lasted, by name, and the
+//! `durations` starts to find how long calls of functions, spans, waits or locks of an area lasted, by name, and the
 //! longest ones of a name. Only what begins and ends within the area counts; of waits, only what also begins
 //! and ends within the recording.
 
 use super::area::Area;
-use super::ask::{Refusal, parsed, refused};
+use super::ask::{Refusal, busy, parsed, ready, refused};
+use super::jobs::Started;
 use super::spans::named;
-use crate::recording::Ready;
+use crate::jobs::Job;
+use crate::recording::{Ready, Viewed};
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -13,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 use tracewing_analysis::{Distribution, Durations};
 use tracewing_index::{Class, Index, Row, RowId, RowKind, Span, StateId};
+use tracewing_trace::Progress;
 use tracewing_units::Duration;
 
 /// Most names, and longest ones of some, in an answer.
@@ -20,6 +23,8 @@ const MOST: usize = 1000;
 const LONGEST: usize = 300;
 /// Durations of a name that are kept; quantiles of more come from a histogram.
 const KEPT: usize = 1 << 12;
+/// After so many states, the job learns how far it is; a power of two.
+const PERIOD: u64 = 1 << 14;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,9 +33,16 @@ struct Asked {
     to: Duration,
     rows: Option<Vec<u32>>,
     what: What,
-    /// Lists the longest ones of these states.
-    #[serde(default)]
-    states: Vec<u32>,
+    /// Lists the longest ones of this name.
+    longest: Option<Key>,
+}
+
+/// By what states are told apart: their numbers may change while the recording is made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Key {
+    class: u8,
+    name: String,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -85,38 +97,60 @@ impl What {
     }
 }
 
-pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
-    let Asked { from, to, rows, what, states } = parsed(body)?;
+pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
+    let Asked { from, to, rows, what, longest } = parsed(body)?;
     if from > to {
         return Err(refused("there is no such window"));
     }
     let area = Area { from, to, rows };
+    let ready = ready(viewed)?;
+    let rows = rows_of(&ready, &area, what)?;
+    let work = move |job: &Job| {
+        let answer = find(job, &ready, &area, (what, &rows, longest.as_ref()))?;
+        serde_json::to_value(answer).map_err(|error| error.to_string())
+    };
+    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
+}
+
+fn find(
+    job: &Job,
+    ready: &Ready,
+    &Area { from, to, .. }: &Area,
+    (what, rows, wanted): (What, &[RowId], Option<&Key>),
+) -> Result<Answer, String> {
     let index = &ready.index;
-    let mut groups: HashMap<(u8, String), Group> = HashMap::new();
+    let (total, mut done) = (rows.iter().map(|id| index.count(*id, from, to)).sum(), 0);
+    let mut groups: HashMap<Key, Group> = HashMap::new();
     // States have few names: each is looked up once.
-    let mut names: HashMap<StateId, (u8, String)> = HashMap::new();
+    let mut keys: HashMap<StateId, Key> = HashMap::new();
     let mut longest = BinaryHeap::new();
-    for id in rows_of(ready, &area, what)? {
-        index.spans(id, from, to, |span| {
+    for id in rows.iter().copied() {
+        let read = index.spans(id, from, to, |span| {
+            done += 1;
+            if done % PERIOD == 0 {
+                job.watch(Progress { done, total })?;
+            }
             let class = index.state(span.state).map(|state| state.class);
             let is_part = matches!(what, What::Waits) && is_cut(index, id, span);
             if span.from < from || span.to > to || is_part || !class.is_some_and(|class| what.is_in(class)) {
                 return ControlFlow::Continue(());
             }
-            let key = names.entry(span.state).or_insert_with(|| name(index, span.state));
+            let key = keys.entry(span.state).or_insert_with(|| Key::of(index, span.state));
             add(&mut groups, key, span);
-            if states.contains(&span.state.0) {
+            if wanted == Some(&*key) {
                 longest.push(Reverse((span.to - span.from, Reverse((span.from, id.0)))));
                 if longest.len() > LONGEST {
                     longest.pop();
                 }
             }
             ControlFlow::Continue(())
-        })?;
+        });
+        read.map_err(|error| error.to_string())?;
+        job.go_on()?;
     }
     let span = |Reverse((length, Reverse((begin, row))))| (row, begin, begin + length);
     let longest = longest.into_sorted_vec().into_iter().map(span).collect();
-    let line = |((class, name), Group { states, sum, took })| Line {
+    let line = |(Key { class, name }, Group { states, sum, took })| Line {
         name,
         class,
         states: states.into_iter().collect(),
@@ -129,7 +163,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     });
     let left_out = names.len().saturating_sub(MOST);
     names.truncate(MOST);
-    Ok(Reply::json(&Answer { names, left_out, longest }))
+    Ok(Answer { names, left_out, longest })
 }
 
 /// Whether the recording begins or ends during a state, so that its length is unknown.
@@ -138,7 +172,7 @@ fn is_cut(index: &Index, row: RowId, span: Span) -> bool {
     span.from == Duration::ZERO || span.to >= index.tail().length || span.to > end
 }
 
-fn add(groups: &mut HashMap<(u8, String), Group>, key: &(u8, String), span: Span) {
+fn add(groups: &mut HashMap<Key, Group>, key: &Key, span: Span) {
     let length = span.to - span.from;
     let new = || Group { states: BTreeSet::new(), sum: Duration::ZERO, took: Durations::keeping(KEPT) };
     // Most are known: their name is not copied.
@@ -152,10 +186,12 @@ fn add(groups: &mut HashMap<(u8, String), Group>, key: &(u8, String), span: Span
     }
 }
 
-/// The class of a state, and what it is about.
-fn name(index: &Index, state: StateId) -> (u8, String) {
-    let named = named(index, state);
-    (named.class, if named.about.is_empty() { named.name } else { named.about })
+impl Key {
+    /// The class of a state, and what it is about.
+    fn of(index: &Index, state: StateId) -> Self {
+        let named = named(index, state);
+        Key { class: named.class, name: if named.about.is_empty() { named.name } else { named.about } }
+    }
 }
 
 /// The rows that have what is asked: those of the area, and the parts of its threads and tasks.

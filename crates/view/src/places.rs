@@ -1,0 +1,33 @@
+//! How many threads may work at a time. A thread that was told to stop keeps its place until it has ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Places for so many threads.
+#[derive(Debug, Default)]
+pub(crate) struct Places<const MOST: usize>(Arc<AtomicUsize>);
+
+/// A place that is taken; it is given back with this value.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl<const MOST: usize> Places<MOST> {
+    /// A place, if one is free.
+    pub(crate) fn take(&self) -> Option<Place> {
+        // Nothing else is published with the number.
+        let more = |taken: usize| (taken < MOST).then_some(taken + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Place(self.0.clone()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
