@@ -1,4 +1,4 @@
-//! How many threads may work at a time. A thread that was told to stop keeps its place until it has ended.
+//! How many threads may work at a time. A thread that is stopped keeps its place until it has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

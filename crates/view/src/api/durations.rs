@@ -1,6 +1,6 @@
-//! `durations` starts to find how long calls of functions, spans, waits or locks of an area lasted, by name, and the
-//! longest ones of a name. Only what begins and ends within the area counts; of waits, only what also begins
-//! and ends within the recording.
+//! `durations` starts to find how long calls of functions, spans, waits or locks of an area lasted, by name,
+//! and the longest ones of a name. Only what begins and ends within the area counts; of waits, only what also
+//! begins and ends within the recording.
 
 use super::area::Area;
 use super::ask::{Refusal, busy, parsed, ready, refused};
@@ -37,7 +37,7 @@ struct Asked {
     longest: Option<Key>,
 }
 
-/// By what states are told apart: their numbers may change while the recording is made.
+/// What distinguishes states: their numbers may change while the recording is made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Key {
