@@ -257,15 +257,6 @@ static inline __attribute__((always_inline)) void tracewing_put_bytes_(struct tr
     tracewing_refer_(writer, bytes.start, count);
 }
 
-/* An address in the code that uses it; 0 where there is no way to get one. */
-static inline __attribute__((always_inline)) uintptr_t tracewing_here_(void) {
-    uintptr_t here = 0;
-#ifdef __x86_64__
-    __asm__ volatile("lea 0(%%rip), %0" : "=r"(here));
-#endif
-    return here;
-}
-
 static inline __attribute__((always_inline)) void tracewing_finish_(struct tracewing_writer_ *writer, const struct tracewing_class_ *event, uintptr_t site) {
     if (writer->count > 0) {
         tracewing_refer_(writer, NULL, 0);
@@ -426,12 +417,13 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
     } \
     static struct tracewing_class_ tracewing_class_##event = {{0}, tracewing_describe_##event}; \
     TRACEWING_COLD_ static void tracewing_emit_##event( \
-        uintptr_t tracewing_site TRACEWING_EACH_(TRACEWING_PARAMETER_, __VA_ARGS__)) { \
+        int tracewing_unused TRACEWING_EACH_(TRACEWING_PARAMETER_, __VA_ARGS__)) { \
         unsigned char tracewing_run[1 TRACEWING_EACH_(TRACEWING_SIZE_, __VA_ARGS__)] __attribute__((aligned(8))); \
         struct tracewing_segment_ tracewing_segments[2 * TRACEWING_COUNT_(__VA_ARGS__) + 1]; \
         struct tracewing_writer_ tracewing_writer = {tracewing_run, tracewing_segments, 0, 0, 0}; \
+        (void)tracewing_unused; \
         TRACEWING_EACH_(TRACEWING_PUT_FIELD_, __VA_ARGS__) \
-        tracewing_finish_(&tracewing_writer, &tracewing_class_##event, tracewing_site); \
+        tracewing_finish_(&tracewing_writer, &tracewing_class_##event, (uintptr_t)__builtin_return_address(0)); \
     }
 
 /* Whether some recording enables the event: for work that is done only for it. */
@@ -544,7 +536,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 
 #define TRACEWING_EVENT_AT(level, event, ...) \
     __attribute__((unused)) static inline void tracewing_emit_##event( \
-        uintptr_t tracewing_unused TRACEWING_EACH_(TRACEWING_IGNORE_, __VA_ARGS__)) { \
+        int tracewing_unused TRACEWING_EACH_(TRACEWING_IGNORE_, __VA_ARGS__)) { \
         (void)tracewing_unused; \
     }
 #define TRACEWING_IGNORE_(type, name) , type name __attribute__((unused))
@@ -593,8 +585,12 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
             TRACEWING_EMIT(event##_end, TRACEWING_SPAN_ID_((begun).id)); \
     } while (0)
 
-/* The function that a site calls. */
+/* Calls the site's function, whose return address says where the site is: the assembly is no instruction, and a number of
+ * its own keeps compilers from sharing the call with another site, and from making a jump of it. */
 #define TRACEWING_RECORD_(...) \
-    TRACEWING_CAT_(tracewing_emit_, TRACEWING_HEAD_(__VA_ARGS__))(tracewing_here_() TRACEWING_TAIL_(__VA_ARGS__))
+    do { \
+        TRACEWING_CAT_(tracewing_emit_, TRACEWING_HEAD_(__VA_ARGS__))(0 TRACEWING_TAIL_(__VA_ARGS__)); \
+        __asm__ volatile("" : : "i"(__COUNTER__)); \
+    } while (0)
 
 #endif
