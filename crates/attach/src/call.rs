@@ -38,6 +38,28 @@ const CODE: usize = 16;
 /// Time between two looks for a thread.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Where a process is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The address of an entry that it contains (`tracewing_abi::attach`).
+    pub entry: u64,
+    /// The address of a word, and its value. Nothing is called if it is another one by then: the object with
+    /// the entry is unloaded, or another one is loaded there, or was being loaded when the word was read.
+    pub word: Option<(u64, u64)>,
+}
+
+impl Place {
+    /// The entry's code, if it is there.
+    fn code(&self, process: &Process) -> Option<Vec<u8>> {
+        if let Some((at, value)) = self.word
+            && Memory::read(process, at, size_of_val(&value)) != Some(value.to_ne_bytes().into())
+        {
+            return None;
+        }
+        Memory::read(process, self.entry, CODE)
+    }
+}
+
 /// A call that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Called {
@@ -61,13 +83,13 @@ enum Borrowed {
 }
 
 impl Target {
-    /// Has one of the process's threads call the function of `entry`, the address of an entry that it
-    /// contains (`tracewing_abi::attach`). Looks for a suitable thread for up to `patience`; `calls` are
-    /// the system calls of the function and of the threads that it starts.
+    /// Has one of the process's threads call the function of the entry at `place`. Looks for a suitable
+    /// thread for up to `patience`; `calls` are the system calls of the function and of the threads that it
+    /// starts.
     ///
     /// # Errors
     /// Why there was no call. The process runs as before.
-    pub fn call(&self, entry: u64, calls: &[SystemCall], patience: Duration) -> Result<Called, Refusal> {
+    pub fn call(&self, place: Place, calls: &[SystemCall], patience: Duration) -> Result<Called, Refusal> {
         if vectors().is_none_or(|bytes| bytes > VECTORS) {
             return Err(Refusal::Unsupported { pid: self.pid(), why: Unsupported::VectorRegisters });
         }
@@ -77,7 +99,7 @@ impl Target {
             // The kernel ties tracees to a thread, and lets them go when it ends.
             let tracer = || {
                 turn::hurry();
-                self.borrow_one(entry, calls, begin, patience, &mut late)
+                self.borrow_one(place, calls, begin, patience, &mut late)
             };
             let called =
                 std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, tracer) {
@@ -95,7 +117,7 @@ impl Target {
     /// process cannot end before its tracer has let it go.
     fn borrow_one(
         &self,
-        entry: u64,
+        place: Place,
         calls: &[SystemCall],
         begin: Instant,
         patience: Duration,
@@ -107,7 +129,7 @@ impl Target {
             let threads = threads(pid).filter(|_| self.is_alive()).ok_or(Refusal::Gone(pid))?;
             let candidates = candidates(pid, self.pidfd(), &threads).map_err(|_| self.not_permitted())?;
             for candidate in candidates.into_iter().filter(|candidate| !late.contains(&candidate.tid)) {
-                match self.borrow(candidate, entry, calls)? {
+                match self.borrow(candidate, place, calls)? {
                     Borrowed::Called(called) => return Ok(Some(called)),
                     Borrowed::Unfit => {}
                     Borrowed::Late => {
@@ -124,10 +146,10 @@ impl Target {
         }
     }
 
-    fn borrow(&self, candidate: Candidate, entry: u64, calls: &[SystemCall]) -> Result<Borrowed, Refusal> {
+    fn borrow(&self, candidate: Candidate, place: Place, calls: &[SystemCall]) -> Result<Borrowed, Refusal> {
         let Candidate { tid, rank, call } = candidate;
         let process = Process::open(self.pid()).map_err(|_| self.not_permitted())?;
-        let code = Memory::read(&process, entry, CODE).ok_or_else(|| self.not_there())?;
+        let code = place.code(&process).ok_or_else(|| self.not_there())?;
         let asleep = if rank == Rank::TimedEvents { Asleep::read(self.pid(), tid) } else { None };
         let since = Instant::now();
         let mut stop_time = StopTime { begin: None, longest: self.longest() };
@@ -157,7 +179,7 @@ impl Target {
         let thread = Stopped::new(self, tracee, tid)?;
         let fit = match thread.fit(&process, calls) {
             // Nothing else is there by now: the object may have been unloaded.
-            Ok(Some(_)) if Memory::read(&process, entry, CODE) != Some(code) => {
+            Ok(Some(_)) if place.code(&process) != Some(code) => {
                 thread.leave(waited())?;
                 return Err(self.not_there());
             }
@@ -167,8 +189,8 @@ impl Target {
                 return unfit.map(|_| Borrowed::Unfit);
             }
         };
-        let result = thread.call(entry, &fit)?;
-        thread.give_back(entry, &fit, waited)?;
+        let result = thread.call(place.entry, &fit)?;
+        thread.give_back(place.entry, &fit, waited)?;
         drop(turn);
         let (stopped, filters) = (begin.elapsed(), fit.filters);
         match result {

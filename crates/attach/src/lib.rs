@@ -30,7 +30,7 @@ mod threads;
 mod tracee;
 mod turn;
 
-pub use call::Called;
+pub use call::{Called, Place};
 pub use filter::SystemCall;
 pub use refusal::{Refusal, Unsupported};
 pub use target::Target;

@@ -21,6 +21,8 @@ pub struct Entry {
     /// When its object was loaded, by `CLOCK_MONOTONIC`; `None` while it is not in use, or of a file.
     /// What the process says: any moment.
     pub loaded: Option<Timestamp>,
+    /// The word that says so: its address and value. It is another one once the object is unloaded.
+    pub word: Option<(u64, u64)>,
     /// Path of its object's file, if known.
     pub object: String,
     /// Where its object is.
@@ -42,10 +44,11 @@ pub fn entries(image: &dyn Image) -> Vec<Entry> {
                 Some(Place { address: at.address.wrapping_add(word(image, at)?), ..at })
             };
             let Some(Place { address, .. }) = target(ENTRY_AT) else { continue };
-            let loaded = target(LOADED_AT).and_then(|at| word(image, at)).filter(|time| *time != 0);
-            let loaded = loaded.map(|ns| Timestamp::from_ns(ns.try_into().unwrap_or(i64::MAX)));
+            let word = target(LOADED_AT).and_then(|at| Some((at.address, word(image, at)?)));
+            let word = word.filter(|(_, time)| *time != 0);
+            let loaded = word.map(|(_, ns)| Timestamp::from_ns(ns.try_into().unwrap_or(i64::MAX)));
             let (object, range) = (object.name.clone(), range.0..range.1);
-            entries.insert(address, Entry { address, loaded, object, range });
+            entries.insert(address, Entry { address, loaded, word, object, range });
         }
     }
     entries.into_values().take(MOST).collect()

@@ -8,21 +8,21 @@
 mod calls;
 mod wanted;
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_socket_passcred, socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SendFlags, SocketType, send};
 use tracewing_abi::message::door::{Door, Enter, NO_THREAD};
-use tracewing_attach::{Refusal, Target};
-use tracewing_programs::image::{Files, Memory, Process};
+use tracewing_attach::{Place, Refusal, Target};
+use tracewing_programs::image::{Files, Memory, Process, started_with};
 use tracewing_programs::{Entry, entries};
 use tracewing_units::Pid;
 
 use crate::credentials::peer;
-use wanted::Times;
+use wanted::Now;
 pub(crate) use wanted::{Loaded, Wanted};
 
 /// How long a program's agent may take to make a door, and the time between two looks for it.
@@ -114,15 +114,18 @@ pub(crate) fn attach(pid: Pid, wanted: &Wanted, recording: [u8; 16], patience: D
 
 /// The copies in a process that are to be entered; `None` where its memory cannot be read.
 fn found(pid: Pid, wanted: &Wanted) -> Option<Vec<Entry>> {
-    Some(ready(pid, &Process::open(pid).ok()?, wanted, Times::of(pid)))
+    Some(ready(pid, &Process::open(pid).ok()?, wanted).0)
 }
 
-fn ready(pid: Pid, process: &Process, wanted: &Wanted, times: Times) -> Vec<Entry> {
-    // It is never unloaded, however long the process existed before it executed this program.
-    let executable = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let is_programs =
-        |entry: &Entry| *wanted == Wanted::Present && executable.as_deref() == Some(Path::new(&entry.object));
-    entries(process).into_iter().filter(|entry| is_programs(entry) || wanted.has(entry, times)).collect()
+/// The copies that are to be entered, and when that was so.
+fn ready(pid: Pid, process: &Process, wanted: &Wanted) -> (Vec<Entry>, Now) {
+    let entries = entries(process);
+    // What is loaded while they are read is younger than this.
+    let now = Now::get();
+    let may_have_started = *wanted == Wanted::Present && entries.iter().any(|entry| !wanted.has(entry, now));
+    let started = if may_have_started { started_with(pid, process) } else { BTreeSet::new() };
+    let is_ready = |entry: &Entry| wanted.has(entry, now) || started.contains(entry.object.as_str());
+    (entries.into_iter().filter(is_ready).collect(), now)
 }
 
 /// Whether a process has no copy of tracewing. Where its memory cannot be read, as its executable has it.
@@ -148,10 +151,11 @@ fn enter(
         Err(_) => return Err(target.not_permitted()),
     };
     let Answers { mut entered, mut declined } = Answers::default();
-    let times = Times::of(pid);
-    for entry in ready(pid, &process, wanted, times) {
+    let (ready, now) = ready(pid, &process, wanted);
+    for entry in ready {
         tried.push(Loaded::of(&entry));
-        let called = target.call(entry.address, &calls::ALL, patience)?;
+        let place = Place { entry: entry.address, word: entry.word };
+        let called = target.call(place, &calls::ALL, patience)?;
         let number = match number(&process, called.result) {
             Ok(number) => number,
             Err(why) => {
@@ -167,7 +171,7 @@ fn enter(
         let is_taken = send(&door, &enter, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok();
         if is_taken {
             let filters = u32::try_from(called.filters).unwrap_or(u32::MAX);
-            let age = times.age(&entry);
+            let age = now.age(&entry);
             entered.push(Entered { door, filters, entry, age });
         }
     }

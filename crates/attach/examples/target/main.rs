@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::attach::Saved;
 use tracewing_abi::ways::Way;
-use tracewing_attach::{SystemCall, Target};
+use tracewing_attach::{Place, SystemCall, Target};
 use tracewing_units::Pid;
 
 /// Whether the function starts no thread: one that is stopped would keep it waiting.
@@ -79,7 +79,9 @@ const CALLS: [SystemCall; 2] = [
 
 fn attach(pid: Pid, entry: u64, count: i64) {
     for _ in 0..count {
-        match Target::open(pid).and_then(|target| target.call(entry, &CALLS, Duration::from_secs(1))) {
+        match Target::open(pid)
+            .and_then(|target| target.call(Place { entry, word: None }, &CALLS, Duration::from_secs(1)))
+        {
             Ok(called) => println!("{} {} {}", called.result, called.tid, called.stopped.as_nanos()),
             Err(refusal) => println!("{refusal}"),
         }

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tracewing_attach::{Refusal, Target};
+use tracewing_attach::{Place, Refusal, Target};
 use tracewing_testing::{NOBODY, become_user, is_root};
 use waiting::{PROGRAM, Waiting};
 
@@ -142,7 +142,7 @@ fn the_longest_stop_is_measured() {
         assert_eq!(target.longest_stop(), None, "{way}");
         let begin = Instant::now();
         let result = loop {
-            match target.call(program.entry, &waiting::CLONE3, Duration::ZERO) {
+            match target.call(Place { entry: program.entry, word: None }, &waiting::CLONE3, Duration::ZERO) {
                 Err(Refusal::Busy { .. }) if is_stopped && target.longest_stop().is_none() => {}
                 result => break result,
             }

@@ -46,7 +46,9 @@ fn an_entry_that_is_gone_is_no_harm() {
         status.lines().filter(|line| line.starts_with("Sig")).map(str::to_owned).collect::<Vec<_>>()
     };
     let before = caught();
-    let call = |entry| Target::open(program.pid).unwrap().call(entry, &CLONE3, Duration::from_secs(30));
+    let call = |entry| {
+        Target::open(program.pid).unwrap().call(Place { entry, word: None }, &CLONE3, Duration::from_secs(30))
+    };
     // Something that can be read and not executed.
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", program.pid)).unwrap();
     let data = maps.lines().find(|line| line.contains(" r--p ")).unwrap().split('-').next().unwrap();
@@ -55,6 +57,10 @@ fn an_entry_that_is_gone_is_no_harm() {
         assert!(matches!(call(4096), Err(Refusal::NotReady(_))));
         assert!(matches!(call(data), Err(Refusal::Fault(_))));
     }
+    // What is there by now is another object: its first word is not what was read.
+    let other = Place { entry: program.entry, word: Some((data, 1)) };
+    let refusal = Target::open(program.pid).unwrap().call(other, &CLONE3, Duration::from_secs(30));
+    assert!(matches!(refusal, Err(Refusal::NotReady(_))));
     assert_eq!(caught(), before);
     assert_eq!(program.attach().unwrap().result, 42);
     let waited = program.end();
@@ -169,7 +175,7 @@ fn other_users_cannot() {
     let (pid, entry) = (program.pid, program.entry);
     let attempt = std::thread::spawn(move || {
         become_user(NOBODY);
-        Target::open(pid)?.call(entry, &[], Duration::ZERO)
+        Target::open(pid)?.call(Place { entry, word: None }, &[], Duration::ZERO)
     });
     let refusal = attempt.join().unwrap().unwrap_err();
     assert!(matches!(refusal, Refusal::OtherUser { uid: 0, .. }), "{refusal}");
@@ -194,7 +200,7 @@ fn users_attach_to_their_own() {
         let (pid, entry) = (program.pid, program.entry);
         let attempt = std::thread::spawn(move || {
             become_user(NOBODY);
-            Target::open(pid)?.call(entry, &[], Duration::from_secs(30))
+            Target::open(pid)?.call(Place { entry, word: None }, &[], Duration::from_secs(30))
         });
         match (attempt.join().unwrap(), expected) {
             (Ok(called), Ok(expected)) => assert_eq!(called.result, expected),

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use tracewing_attach::{Called, Refusal, SystemCall, Target};
+use tracewing_attach::{Called, Place, Refusal, SystemCall, Target};
 use tracewing_units::Pid;
 
 pub static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -58,12 +58,16 @@ impl Waiting {
     }
 
     pub fn attach(&self) -> Result<Called, Refusal> {
-        Target::open(self.pid)?.call(self.entry, &CLONE3, Duration::from_secs(30))
+        Target::open(self.pid)?.call(
+            Place { entry: self.entry, word: None },
+            &CLONE3,
+            Duration::from_secs(30),
+        )
     }
 
     /// An attempt that does not wait for a thread.
     pub fn attach_at_once(&self) -> Result<Called, Refusal> {
-        Target::open(self.pid)?.call(self.entry, &CLONE3, Duration::ZERO)
+        Target::open(self.pid)?.call(Place { entry: self.entry, word: None }, &CLONE3, Duration::ZERO)
     }
 
     pub fn is_waiting(&mut self) -> bool {

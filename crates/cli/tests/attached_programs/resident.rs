@@ -39,7 +39,9 @@ impl Resident {
 
     fn hear(&mut self) -> String {
         let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
+        if self.output.read_line(&mut line).unwrap() == 0 {
+            panic!("the program has ended: {}", self.child.wait().unwrap());
+        }
         line.trim_end().to_owned()
     }
 

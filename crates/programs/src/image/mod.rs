@@ -8,6 +8,7 @@
 //! | `files` | programs and libraries as the dynamic linker would see them |
 //! | `object_file` | a file as it would be loaded: segments, relocations, symbols |
 //! | `search` | where a program's libraries are |
+//! | `start` | with which objects a program starts |
 //!
 //! Nothing about an image is trusted.
 
@@ -19,6 +20,7 @@ mod memory;
 mod object_file;
 mod process;
 mod search;
+mod start;
 
 use crate::elf::Elf;
 
@@ -30,6 +32,7 @@ pub use memory::{AddressSpace, Mapping, Memory};
 pub use object_file::Bytes;
 pub use process::Process;
 pub use search::find_library;
+pub use start::started_with;
 
 /// A program, shared library or plug-in in an image.
 #[derive(Debug)]

@@ -4,22 +4,17 @@
 //!
 //! A plug-in may be unloaded while it is being entered, which would be the end of the program. So one that
 //! was loaded a moment ago is left for a later look: programs that load and unload plug-ins all the time do
-//! so in less time.
+//! so in less time. What the program started with is never unloaded, and is entered at once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_programs::Entry;
-use tracewing_units::{Pid, Timestamp};
-
-use crate::program::Program;
+use tracewing_units::Timestamp;
 
 /// How long a plug-in has to have been loaded.
 const SETTLED: Duration = Duration::from_secs(1);
-/// An object that is loaded within this time after a process begins belongs to its program, and is never
-/// unloaded.
-const STARTING: Duration = Duration::from_millis(100);
 
 /// A copy of tracewing, as long as its object is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,29 +45,20 @@ pub(crate) enum Wanted {
     },
 }
 
-/// Times of a process, by `CLOCK_MONOTONIC`.
+/// The time by `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
-    now: Timestamp,
-    began: Timestamp,
-}
+pub(super) struct Now(Timestamp);
 
-impl Times {
-    pub(super) fn of(pid: Pid) -> Self {
-        let time_of = |clock| {
-            let time = clock_gettime(clock);
-            Timestamp::from_ns(time.tv_sec * 1_000_000_000 + time.tv_nsec)
-        };
-        let (now, since_boot) = (time_of(ClockId::Monotonic), time_of(ClockId::Boottime));
-        // In hundredths of a second, with the time for which the machine was suspended.
-        let began = Program::of(pid).began().saturating_mul(10_000_000);
-        let began = Timestamp::from_ns(began.try_into().unwrap_or(i64::MAX));
-        Self { now, began: now.saturating_sub(since_boot - began) }
+impl Now {
+    pub(super) fn get() -> Self {
+        let time = clock_gettime(ClockId::Monotonic);
+        Self(Timestamp::from_ns(time.tv_sec * 1_000_000_000 + time.tv_nsec))
     }
 
-    /// How long an object has been loaded; `None` where what the process says of that makes no sense.
+    /// How long an object has been loaded; `None` where what the process says of that makes no sense, as
+    /// with another clock in a time namespace.
     pub(super) fn age(self, entry: &Entry) -> Option<Duration> {
-        let age = self.now.checked_since(entry.loaded?)?;
+        let age = self.0.checked_since(entry.loaded?)?;
         Some(Duration::from_nanos(age.as_ns()))
     }
 
@@ -80,22 +66,16 @@ impl Times {
     fn is_new(self, entry: &Entry) -> bool {
         self.age(entry).is_some_and(|age| age < SETTLED)
     }
-
-    /// Whether it came with the program, which is never unloaded.
-    fn is_of_program(self, entry: &Entry) -> bool {
-        let since_began = |at: Timestamp| Duration::from_nanos((at - self.began).as_ns());
-        entry.loaded.is_none_or(|at| since_began(at) <= STARTING)
-    }
 }
 
 impl Wanted {
-    /// Whether a copy is to be entered now.
-    pub(super) fn has(&self, entry: &Entry, times: Times) -> bool {
+    /// Whether a copy is to be entered now that may be a plug-in's.
+    pub(super) fn has(&self, entry: &Entry, now: Now) -> bool {
+        let is_settled = entry.loaded.is_some() && !now.is_new(entry);
         match self {
-            Self::Present => times.is_of_program(entry) || !times.is_new(entry),
+            Self::Present => is_settled,
             Self::New { members, tried } => {
-                entry.loaded.is_some()
-                    && !times.is_new(entry)
+                is_settled
                     && !tried.contains(&Loaded::of(entry))
                     && !members.iter().any(|member| entry.range.contains(member))
             }
@@ -108,12 +88,12 @@ mod tests {
     use super::*;
 
     const SECOND: i64 = 1_000_000_000;
-    const TIMES: Times =
-        Times { now: Timestamp::from_ns(100 * SECOND), began: Timestamp::from_ns(10 * SECOND) };
+    const NOW: Now = Now(Timestamp::from_ns(100 * SECOND));
 
     fn entry(loaded: Option<i64>) -> Entry {
         let loaded = loaded.map(Timestamp::from_ns);
-        Entry { address: 0x1100, loaded, object: "/lib/plugin.so".to_owned(), range: 0x1000..0x2000 }
+        let (object, range) = ("/lib/plugin.so".to_owned(), 0x1000..0x2000);
+        Entry { address: 0x1100, loaded, word: None, object, range }
     }
 
     fn new(members: &[u64], tried: &[(u64, Option<i64>)]) -> Wanted {
@@ -128,22 +108,18 @@ mod tests {
             for (loaded, is_wanted) in
                 [(99 * SECOND + SECOND / 2, false), (99 * SECOND, true), (200 * SECOND, true)]
             {
-                assert_eq!(wanted.has(&entry(Some(loaded)), TIMES), is_wanted, "{wanted:?}, {loaded}");
+                assert_eq!(wanted.has(&entry(Some(loaded)), NOW), is_wanted, "{wanted:?}, {loaded}");
             }
         }
-        // A program that has just begun is not unloaded; what it has loaded since the first look may be.
-        let young = Times { began: Timestamp::from_ns(100 * SECOND - 10), ..TIMES };
-        let entry = entry(Some(100 * SECOND - 5));
-        assert!(Wanted::Present.has(&entry, young) && !new(&[], &[]).has(&entry, young));
     }
 
     #[test]
     fn new_copies_are_those_not_known_yet() {
         let loaded = Some(50 * SECOND);
-        assert!(new(&[0x2000, 0xfff], &[(0x1100, Some(1))]).has(&entry(loaded), TIMES));
-        assert!(!new(&[0x1800], &[]).has(&entry(loaded), TIMES));
-        assert!(!new(&[], &[(0x1100, loaded)]).has(&entry(loaded), TIMES));
-        assert!(!new(&[], &[]).has(&entry(None), TIMES));
-        assert!(Wanted::Present.has(&entry(None), TIMES));
+        assert!(new(&[0x2000, 0xfff], &[(0x1100, Some(1))]).has(&entry(loaded), NOW));
+        assert!(!new(&[0x1800], &[]).has(&entry(loaded), NOW));
+        assert!(!new(&[], &[(0x1100, loaded)]).has(&entry(loaded), NOW));
+        assert!(!new(&[], &[]).has(&entry(None), NOW));
+        assert!(!Wanted::Present.has(&entry(None), NOW), "it is being loaded, or unloaded");
     }
 }
