@@ -10,7 +10,7 @@ pub const EOWNERDEAD: i64 = 130;
 
 /// Largest difference of times, ns, where nothing disturbs. Without optimisation there is more between the
 /// program's stamps and ours.
-pub const PRECISION: u64 = if cfg!(debug_assertions) { 5_000 } else { 1_000 };
+pub const PRECISION: u64 = if cfg!(debug_assertions) { 10_000 } else { 1_000 };
 
 /// A thread's events, in order.
 pub struct Reported<'a> {

@@ -1,5 +1,6 @@
 /* Computes for SECONDS of CPU time on each of THREADS threads: three quarters of it in heavy(), a quarter in light(). Both call
-   spin(), which with -DINLINE is a part of them. Prints the numbers of its threads. */
+   spin(), which with -DINLINE is a part of them. How long a round takes varies, so that samples do not come at the same point of
+   each. Prints the numbers of its threads. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 static __thread volatile unsigned long sink;
+static __thread unsigned long size;
 static double seconds;
 
 static double used(void) {
@@ -38,13 +40,13 @@ SPIN unsigned long spin(unsigned long count) {
 }
 
 __attribute__((noinline, noipa)) unsigned long light(void) {
-    unsigned long value = spin(100000);
+    unsigned long value = spin(size);
     sink = value;
     return value + 1;
 }
 
 __attribute__((noinline, noipa)) unsigned long heavy(void) {
-    unsigned long value = spin(300000);
+    unsigned long value = spin(3 * size);
     sink = value;
     return value + 1;
 }
@@ -52,7 +54,10 @@ __attribute__((noinline, noipa)) unsigned long heavy(void) {
 __attribute__((noinline, noipa)) void *work(void *unused) {
     printf("%ld\n", syscall(SYS_gettid));
     fflush(stdout);
+    unsigned long random = 1;
     while (used() < seconds) {
+        random = random * 6364136223846793005UL + 1442695040888963407UL;
+        size = 50000 + (random >> 33) % 100000;
         sink = light();
         sink = heavy();
     }
