@@ -52,6 +52,9 @@ enum Part {
     Attach,
     /// A session in the background, with programs of two users that start, end and are killed
     Sessions,
+    /// What a session does in a week: 500 archives within 1 GiB, and 50 snapshots. Only where it is asked
+    /// for; `--minutes 60`
+    Week,
 }
 
 /// Runs everything; fails if an invariant did not hold.
@@ -82,6 +85,9 @@ pub fn run(options: &Options) -> Result<()> {
     }
     if let Some(length) = share(Part::Sessions, 1) {
         steps.run("sessions", || sessions::run(length));
+    }
+    if options.only == Some(Part::Week) {
+        steps.run("week", || sessions::week(length));
     }
     steps.finish()
 }

@@ -15,6 +15,7 @@ mod service;
 mod soak;
 mod triggers;
 mod users;
+mod week;
 
 use background::{Background, Pilot, Silent, as_user};
 use harness::{Json, Printed};

@@ -23,6 +23,10 @@ impl Service {
         Self(command.stderr(Stdio::null()).spawn().unwrap())
     }
 
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
     pub fn end(&mut self, by: libc::c_int) {
         signal(self.0.id(), by);
         self.0.wait().unwrap();

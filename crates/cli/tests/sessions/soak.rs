@@ -30,14 +30,14 @@ const TOTAL: u64 = 8 << 20;
 
 /// What a recorder has of the machine.
 #[derive(Clone, Copy)]
-struct Taken {
-    descriptors: usize,
-    threads: usize,
-    resident_kib: u64,
+pub struct Taken {
+    pub descriptors: usize,
+    pub threads: usize,
+    pub resident_kib: u64,
 }
 
 impl Taken {
-    fn by(pid: u32) -> Self {
+    pub fn by(pid: u32) -> Self {
         let count = |folder: &str| fs::read_dir(format!("/proc/{pid}/{folder}")).unwrap().count();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -253,13 +253,12 @@ fn entries(folder: &Path) -> usize {
     fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
-/// Bytes of all files below a folder.
+/// Bytes of all files below a folder. What is removed meanwhile has none.
 pub fn size(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).unwrap().flatten();
-    entries
-        .map(|entry| match entry.file_type().unwrap().is_dir() {
-            true => size(&entry.path()),
-            false => entry.metadata().unwrap().len(),
-        })
-        .sum()
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let size_of = |entry: fs::DirEntry| match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        true => size(&entry.path()),
+        false => entry.metadata().map_or(0, |metadata| metadata.len()),
+    };
+    entries.map(size_of).sum()
 }
