@@ -1,9 +1,16 @@
-//! `cargo xtask package`: a Debian package with everything that `tracewing` needs, the same bytes each time;
-//! its trial in a bare Debian; and the check of the crates as crates.io gets them.
+//! `cargo xtask package`: a Debian package with everything that `tracewing` needs, the same bytes each time.
+//!
+//! | module | does |
+//! |---|---|
+//! | `trial` | installs it in a bare Debian, and in one that systemd has started |
+//! | `crates` | checks the crates as crates.io gets them |
+
+mod crates;
+mod trial;
 
 use crate::packages;
-use crate::steps::{cargo, run as run_command, target_folder};
-use anyhow::{Context, Result, bail, ensure};
+use crate::steps::{cargo, target_folder};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,9 +32,14 @@ pub struct Options {
     #[arg(long = "try")]
     tries: bool,
 
+    /// Also install the package where systemd runs, in a container, and try its units there; needs root,
+    /// and Debian's archive
+    #[arg(long)]
+    units: bool,
+
     /// Check all public crates as `cargo publish` does, install the command from them, and record
     /// locks with it; make no package
-    #[arg(long, conflicts_with_all = ["out", "debug", "tries"])]
+    #[arg(long, conflicts_with_all = ["out", "debug", "tries", "units"])]
     crates: bool,
 }
 
@@ -58,36 +70,9 @@ License: Apache-2.0 or MIT
  .
 ";
 
-/// What the trial runs in the bare Debian: a program with locks and threads is recorded and read, and the bug
-/// of the tutorial is found.
-const TRIAL: &str = "set -e
-dpkg -i /tracewing.deb
-tracewing --version
-seq 200000 > /numbers
-tracewing record --locks -o /trace -- sort --parallel=2 -S 4M -r /numbers -o /sorted
-tracewing info /trace > /info
-tracewing threads /trace -n 3
-tracewing locks /trace -n 3
-test -n \"$(tracewing list -n 1 /trace)\"
-test -s /usr/share/man/man1/tracewing-record.1.gz
-test -s /usr/lib/systemd/system/tracewing.service
-test -s /usr/share/bash-completion/completions/tracewing
-PATH=$PATH:/usr/lib/tracewing/examples
-tracewing record -q -o /slow -- quotes --seconds 2
-tracewing latency /slow --begin quotes:request --end quotes:answer --match '$task' -n 1
-tracewing locks /slow --by caller -n 1 2>&1 | tee /locks
-grep 'examples/quotes/src/cache.rs:[0-9]*, is held across an .await' /locks
-tracewing record -q -o /fixed -- quotes --seconds 2 --fixed
-tracewing locks /fixed --by caller 2>&1 | tee /locks
-if grep 'is held across an .await' /locks; then exit 1; fi
-test -s /usr/share/doc/tracewing/docs/tutorial.md
-dpkg -r tracewing
-test ! -e /usr/bin/tracewing
-";
-
 pub fn run(options: &Options) -> Result<()> {
     if options.crates {
-        return check_crates();
+        return crates::check();
     }
     packages::ensure(packages::FOR_PACKAGE)?;
     let profile: &[&str] = if options.debug { &[] } else { &["--release"] };
@@ -106,7 +91,13 @@ pub fn run(options: &Options) -> Result<()> {
     fill(&tree, &built)?;
     let package = build(&tree, &out)?;
     println!("{}", package.display());
-    if options.tries { try_in_root(&package, &out.join("root")) } else { Ok(()) }
+    if options.tries {
+        trial::in_bare_debian(&package, &out.join("root"))?;
+    }
+    if options.units {
+        trial::of_units(&package, &out.join("machine"))?;
+    }
+    Ok(())
 }
 
 /// Everything that the package installs.
@@ -218,118 +209,6 @@ fn glibc(program: &Path) -> Result<String> {
     });
     let newest = versions.max().context("the program needs no version of the C library")?;
     Ok(newest.iter().map(u32::to_string).collect::<Vec<_>>().join("."))
-}
-
-/// Installs the package in a Debian that has nothing else, records there, and removes it.
-fn try_in_root(package: &Path, root: &Path) -> Result<()> {
-    packages::ensure(packages::FOR_TRIAL)?;
-    if root.exists() {
-        fs::remove_dir_all(root)?;
-    }
-    run_command(Command::new("debootstrap").args(["--variant=minbase", "bookworm"]).arg(root))?;
-    fs::copy(package, root.join("tracewing.deb"))?;
-    fs::write(root.join("trial"), TRIAL)?;
-    // In a mount namespace of its own, so that nothing stays mounted.
-    let script = "mount -t proc proc \"$1/proc\" && mount --rbind /sys \"$1/sys\" && mount --rbind /dev \"$1/dev\" \
-                  && exec chroot \"$1\" sh -x /trial";
-    let tried = run_command(Command::new("unshare").args(["--mount", "sh", "-c", script, "sh"]).arg(root));
-    let info = fs::read_to_string(root.join("info")).unwrap_or_default();
-    fs::remove_dir_all(root)?;
-    tried?;
-    ensure!(info.contains("lock:"), "the recording in the bare Debian has no events of locks");
-    println!("the package records in a bare Debian");
-    Ok(())
-}
-
-/// All public crates as crates.io would get them, with the oldest compiler that they promise. What all of
-/// them depend on is compiled once.
-fn check_crates() -> Result<()> {
-    check_licences()?;
-    let target = target_folder()?.join("crates");
-    let mut publish = oldest_cargo()?;
-    run_command(publish.args(["publish", "--workspace", "--dry-run", "--allow-dirty"]).env(TARGET, &target))?;
-    try_installed(&target)
-}
-
-/// Where cargo puts what it compiles, also what it compiles to check a package.
-const TARGET: &str = "CARGO_TARGET_DIR";
-
-/// The oldest cargo, and with it the oldest compiler, that the crates promise to be compiled by.
-fn oldest_cargo() -> Result<Command> {
-    let oldest = format!("{}.0", env!("CARGO_PKG_RUST_VERSION"));
-    let rustup = |arguments: &[&str]| Command::new("rustup").args(arguments).output();
-    let mut cargo = if rustup(&["--version"]).is_err() {
-        let version = line(Command::new("rustc").arg("--version"))?;
-        println!("no rustup: the crates are checked by {version}, not by {oldest}");
-        Command::new("cargo")
-    } else {
-        if !rustup(&["run", &oldest, "rustc", "--version"])?.status.success() {
-            let install = ["toolchain", "install", &oldest, "--profile", "minimal"];
-            run_command(Command::new("rustup").args(install))?;
-        }
-        println!("the crates are checked by Rust {oldest}");
-        let mut cargo = Command::new("rustup");
-        cargo.args(["run", &oldest, "cargo"]);
-        cargo
-    };
-    // Nothing looks at back traces here, and the debug information of each crate is most of what it takes.
-    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO");
-    Ok(cargo)
-}
-
-/// Each public crate has the texts of its licences, since a package contains only what is in its folder.
-fn check_licences() -> Result<()> {
-    for folder in fs::read_dir(crate::root()?.join("crates"))? {
-        let folder = folder?.path();
-        let is_public = !fs::read_to_string(folder.join("Cargo.toml"))?.contains("publish = false");
-        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-            let has = folder.join(licence).is_file();
-            ensure!(
-                has || !is_public,
-                "{} has no {licence}: link it to the one of the repository",
-                folder.display()
-            );
-        }
-    }
-    Ok(())
-}
-
-/// `cargo install tracewing-cli` with the crates that `cargo publish` would upload, into a folder of its own.
-/// The executable is all that it installs, and records locks.
-fn try_installed(target: &Path) -> Result<()> {
-    let packages = target.join("package");
-    let version = concat!("-", env!("CARGO_PKG_VERSION"));
-    let root = packages.join("root");
-    if root.exists() {
-        fs::remove_dir_all(&root)?;
-    }
-    let mut install = oldest_cargo()?;
-    install.args(["install", "--debug", "--root"]).arg(&root).env(TARGET, target);
-    install.arg("--path").arg(packages.join(format!("tracewing-cli{version}")));
-    for folder in fs::read_dir(&packages)? {
-        let folder = folder?.path();
-        let name = folder.file_name().and_then(|name| name.to_str()?.strip_suffix(version));
-        if let Some(name) = name.filter(|name| *name != "tracewing-cli") {
-            install.arg("--config").arg(format!("patch.crates-io.{name}.path={folder:?}"));
-        }
-    }
-    run_command(&mut install)?;
-    let tracewing = || {
-        let mut tracewing = Command::new(root.join("bin/tracewing"));
-        tracewing.env("XDG_CACHE_HOME", root.join("cache"));
-        tracewing
-    };
-    let (numbers, trace) = (root.join("numbers"), root.join("trace"));
-    fs::write(&numbers, (0..200_000).map(|number| format!("{number}\n")).collect::<String>())?;
-    let mut record = tracewing();
-    record.args(["record", "--no-kernel", "--locks", "-o"]).arg(&trace);
-    record.args(["--", "sort", "--parallel=2", "-S", "4M", "-r", "-o", "/dev/null"]).arg(&numbers);
-    run_command(&mut record)?;
-    let info = String::from_utf8(output(tracewing().arg("info").arg(&trace))?)?;
-    ensure!(info.contains("lock:"), "the installed command has recorded no events of locks");
-    fs::remove_dir_all(&root)?;
-    println!("cargo install gives all that record --locks needs");
-    Ok(())
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {

@@ -1,0 +1,100 @@
+//! The public crates as crates.io would get them: whether they can be published, and what `cargo install`
+//! gives.
+
+use super::{line, output};
+use crate::steps::{run as run_command, target_folder};
+use anyhow::{Result, ensure};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// All public crates as crates.io would get them, with the oldest compiler that they promise. What all of
+/// them depend on is compiled once.
+pub fn check() -> Result<()> {
+    check_licences()?;
+    let target = target_folder()?.join("crates");
+    let mut publish = oldest_cargo()?;
+    run_command(publish.args(["publish", "--workspace", "--dry-run", "--allow-dirty"]).env(TARGET, &target))?;
+    try_installed(&target)
+}
+
+/// Where cargo puts what it compiles, also what it compiles to check a package.
+const TARGET: &str = "CARGO_TARGET_DIR";
+
+/// The oldest cargo, and with it the oldest compiler, that the crates promise to be compiled by.
+fn oldest_cargo() -> Result<Command> {
+    let oldest = format!("{}.0", env!("CARGO_PKG_RUST_VERSION"));
+    let rustup = |arguments: &[&str]| Command::new("rustup").args(arguments).output();
+    let mut cargo = if rustup(&["--version"]).is_err() {
+        let version = line(Command::new("rustc").arg("--version"))?;
+        println!("no rustup: the crates are checked by {version}, not by {oldest}");
+        Command::new("cargo")
+    } else {
+        if !rustup(&["run", &oldest, "rustc", "--version"])?.status.success() {
+            let install = ["toolchain", "install", &oldest, "--profile", "minimal"];
+            run_command(Command::new("rustup").args(install))?;
+        }
+        println!("the crates are checked by Rust {oldest}");
+        let mut cargo = Command::new("rustup");
+        cargo.args(["run", &oldest, "cargo"]);
+        cargo
+    };
+    // Nothing looks at back traces here, and the debug information of each crate is most of what it takes.
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO");
+    Ok(cargo)
+}
+
+/// Each public crate has the texts of its licences, since a package contains only what is in its folder.
+fn check_licences() -> Result<()> {
+    for folder in fs::read_dir(crate::root()?.join("crates"))? {
+        let folder = folder?.path();
+        let is_public = !fs::read_to_string(folder.join("Cargo.toml"))?.contains("publish = false");
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let has = folder.join(licence).is_file();
+            ensure!(
+                has || !is_public,
+                "{} has no {licence}: link it to the one of the repository",
+                folder.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// `cargo install tracewing-cli` with the crates that `cargo publish` would upload, into a folder of its own.
+/// The executable is all that it installs, and records locks.
+fn try_installed(target: &Path) -> Result<()> {
+    let packages = target.join("package");
+    let version = concat!("-", env!("CARGO_PKG_VERSION"));
+    let root = packages.join("root");
+    if root.exists() {
+        fs::remove_dir_all(&root)?;
+    }
+    let mut install = oldest_cargo()?;
+    install.args(["install", "--debug", "--root"]).arg(&root).env(TARGET, target);
+    install.arg("--path").arg(packages.join(format!("tracewing-cli{version}")));
+    for folder in fs::read_dir(&packages)? {
+        let folder = folder?.path();
+        let name = folder.file_name().and_then(|name| name.to_str()?.strip_suffix(version));
+        if let Some(name) = name.filter(|name| *name != "tracewing-cli") {
+            install.arg("--config").arg(format!("patch.crates-io.{name}.path={folder:?}"));
+        }
+    }
+    run_command(&mut install)?;
+    let tracewing = || {
+        let mut tracewing = Command::new(root.join("bin/tracewing"));
+        tracewing.env("XDG_CACHE_HOME", root.join("cache"));
+        tracewing
+    };
+    let (numbers, trace) = (root.join("numbers"), root.join("trace"));
+    fs::write(&numbers, (0..200_000).map(|number| format!("{number}\n")).collect::<String>())?;
+    let mut record = tracewing();
+    record.args(["record", "--no-kernel", "--locks", "-o"]).arg(&trace);
+    record.args(["--", "sort", "--parallel=2", "-S", "4M", "-r", "-o", "/dev/null"]).arg(&numbers);
+    run_command(&mut record)?;
+    let info = String::from_utf8(output(tracewing().arg("info").arg(&trace))?)?;
+    ensure!(info.contains("lock:"), "the installed command has recorded no events of locks");
+    fs::remove_dir_all(&root)?;
+    println!("cargo install gives all that record --locks needs");
+    Ok(())
+}

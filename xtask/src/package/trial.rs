@@ -1,0 +1,159 @@
+//! The package installed in a bare Debian, where it records, and in one that systemd has started, where its
+//! units run.
+
+use crate::packages;
+use crate::steps::run as run_command;
+use anyhow::{Result, ensure};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What the trial runs in the bare Debian: a program with locks and threads is recorded and read, and the bug
+/// of the tutorial is found.
+const TRIAL: &str = "set -e
+dpkg -i /tracewing.deb
+tracewing --version
+seq 200000 > /numbers
+tracewing record --locks -o /trace -- sort --parallel=2 -S 4M -r /numbers -o /sorted
+tracewing info /trace > /info
+tracewing threads /trace -n 3
+tracewing locks /trace -n 3
+test -n \"$(tracewing list -n 1 /trace)\"
+test -s /usr/share/man/man1/tracewing-record.1.gz
+test -s /usr/lib/systemd/system/tracewing.service
+test -s /usr/share/bash-completion/completions/tracewing
+PATH=$PATH:/usr/lib/tracewing/examples
+tracewing record -q -o /slow -- quotes --seconds 2
+tracewing latency /slow --begin quotes:request --end quotes:answer --match '$task' -n 1
+tracewing locks /slow --by caller -n 1 2>&1 | tee /locks
+grep 'examples/quotes/src/cache.rs:[0-9]*, is held across an .await' /locks
+tracewing record -q -o /fixed -- quotes --seconds 2 --fixed
+tracewing locks /fixed --by caller 2>&1 | tee /locks
+if grep 'is held across an .await' /locks; then exit 1; fi
+test -s /usr/share/doc/tracewing/docs/tutorial.md
+dpkg -r tracewing
+test ! -e /usr/bin/tracewing
+";
+
+/// What a Debian with systemd has in addition.
+const SYSTEMD: &str = "--include=systemd,systemd-sysv,dbus,libpam-systemd,dbus-user-session,procps";
+
+/// Starts systemd in the Debian, in namespaces of its own.
+const BOOT: &str = "set -e
+mount --make-rprivate / && mount --bind \"$1\" \"$1\"
+mount -t proc proc \"$1/proc\" && mount -t sysfs sysfs \"$1/sys\" && mount --rbind /dev \"$1/dev\"
+mount -t tmpfs tmpfs \"$1/run\" && mount -t tmpfs tmpfs \"$1/tmp\"
+mount -t cgroup2 none \"$1/sys/fs/cgroup\" && mount -t tracefs tracefs \"$1/sys/kernel/tracing\"
+exec chroot \"$1\" env -i container=chroot PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --unit=trial.service
+";
+
+/// The trial is a unit too, and ends the machine.
+const UNIT_OF_TRIAL: &str = "[Unit]
+Requires=multi-user.target
+After=multi-user.target
+SuccessAction=exit-force
+FailureAction=exit-force
+[Service]
+Type=oneshot
+Environment=HOME=/root
+StandardOutput=file:/log
+StandardError=file:/log
+ExecStart=/bin/sh -ex /trial
+";
+
+/// Root's unit: a session of programs of two users and one of the kernel; the service is killed and continues
+/// them, a recorder is killed and replaced, and nothing is left when the unit is stopped. Then a user's unit.
+const UNITS_TRIAL: &str = "
+dpkg -i /tracewing.deb
+PATH=$PATH:/usr/lib/tracewing/examples
+cd /var/lib && mkdir -p tracewing /etc/tracewing/sessions.d && cd tracewing
+tracewing session create web -e 'quotes:*' -o web
+tracewing session create kernel --system-wide -k sched_switch -o kernel
+for session in web kernel; do
+    tracewing session save $session -o /etc/tracewing/sessions.d/$session.toml
+    tracewing session destroy $session
+done
+systemctl start tracewing
+systemctl status --no-pager tracewing
+recorders() { tracewing session status --format json | grep -o '\"recorder\":[0-9]*' | cut -d: -f2; }
+test $(recorders | wc -l) = 2
+(cd /tmp && quotes --seconds 1)
+(cd /tmp && setpriv --reuid=65534 --regid=65534 --clear-groups quotes --seconds 1)
+tracewing session status
+before=$(recorders)
+kill -9 $(systemctl show -p MainPID --value tracewing)
+until systemctl status --no-pager tracewing | grep 'Status: .2 sessions'; do sleep 0.1; done
+test \"$(recorders)\" = \"$before\"
+kill -9 $(recorders | tail -n 1)
+until test $(ls -d web/* | wc -l) = 2 && test $(recorders | wc -l) = 2; do sleep 0.1; done
+systemctl stop tracewing
+if pgrep -x tracewing; then exit 1; fi
+test -z \"$(ls /sys/kernel/tracing/instances)\"
+test $(tracewing stats web/*/main --format csv 2> /dev/null | grep -c quotes) -ge 2
+test -n \"$(tracewing list -n 1 kernel/*/main)\"
+systemd-analyze security --no-pager tracewing | tail -n 1
+
+useradd -m -d /srv/ann ann
+loginctl enable-linger ann
+cat > /ann << 'END'
+set -ex
+cd
+mkdir -p .config/tracewing/sessions
+tracewing session create own -e 'quotes:*'
+tracewing session save own -o .config/tracewing/sessions/own.toml
+tracewing session destroy own
+until systemctl --user start tracewing; do sleep 0.1; done
+systemctl --user status --no-pager tracewing
+quotes --seconds 1
+systemctl --user stop tracewing
+test -n \"$(tracewing list -n 1 own/*/main)\"
+END
+setpriv --reuid=ann --regid=ann --init-groups env HOME=/srv/ann XDG_RUNTIME_DIR=/run/user/$(id -u ann) sh /ann
+if pgrep -x tracewing; then exit 1; fi
+touch /good
+";
+
+/// Installs the package in a Debian that has nothing else, records there, and removes it.
+pub fn in_bare_debian(package: &Path, root: &Path) -> Result<()> {
+    packages::ensure(packages::FOR_TRIAL)?;
+    if root.exists() {
+        fs::remove_dir_all(root)?;
+    }
+    run_command(Command::new("debootstrap").args(["--variant=minbase", "bookworm"]).arg(root))?;
+    fs::copy(package, root.join("tracewing.deb"))?;
+    fs::write(root.join("trial"), TRIAL)?;
+    // In a mount namespace of its own, so that nothing stays mounted.
+    let script = "mount -t proc proc \"$1/proc\" && mount --rbind /sys \"$1/sys\" && mount --rbind /dev \"$1/dev\" \
+                  && exec chroot \"$1\" sh -x /trial";
+    let tried = run_command(Command::new("unshare").args(["--mount", "sh", "-c", script, "sh"]).arg(root));
+    let info = fs::read_to_string(root.join("info")).unwrap_or_default();
+    fs::remove_dir_all(root)?;
+    tried?;
+    ensure!(info.contains("lock:"), "the recording in the bare Debian has no events of locks");
+    println!("the package records in a bare Debian");
+    Ok(())
+}
+
+/// Installs the package where systemd runs, as the first process of a container, and tries both units.
+pub fn of_units(package: &Path, root: &Path) -> Result<()> {
+    packages::ensure(packages::FOR_TRIAL)?;
+    if root.exists() {
+        fs::remove_dir_all(root)?;
+    }
+    let mut debootstrap = Command::new("debootstrap");
+    debootstrap.args(["--variant=minbase", SYSTEMD, "bookworm"]);
+    run_command(debootstrap.arg(root))?;
+    fs::copy(package, root.join("tracewing.deb"))?;
+    fs::write(root.join("trial"), UNITS_TRIAL)?;
+    fs::write(root.join("etc/systemd/system/trial.service"), UNIT_OF_TRIAL)?;
+    let mut machine = Command::new("unshare");
+    machine.args(["--mount", "--pid", "--fork", "--kill-child", "--net", "--uts", "--ipc", "--cgroup"]);
+    let ran = run_command(machine.args(["sh", "-c", BOOT, "sh"]).arg(root));
+    let log = fs::read_to_string(root.join("log")).unwrap_or_default();
+    print!("{log}");
+    let is_good = root.join("good").exists();
+    fs::remove_dir_all(root)?;
+    ensure!(is_good, "the units do not work under systemd ({ran:?})");
+    println!("the units work under systemd");
+    Ok(())
+}
