@@ -57,6 +57,11 @@ impl Traces {
         if let [one] = &self.given[..] { Some(one) } else { None }
     }
 
+    /// What is given, if it is two.
+    pub fn pair(&self) -> Option<&[PathBuf; 2]> {
+        self.given.as_slice().try_into().ok()
+    }
+
     /// Whether any is given.
     pub fn are_given(&self) -> bool {
         !self.given.is_empty()

@@ -1,4 +1,4 @@
-//! `tracewing view`: a recording in the browser.
+//! `tracewing view`: a recording in the browser, or two of them above each other.
 
 use crate::index;
 use crate::output::shown;
@@ -26,6 +26,7 @@ Examples:
   tracewing view my-trace --no-open --port 8000
   tracewing view my-trace --at 'from=1000000&to=2000000'    the second millisecond
   tracewing view my-trace --follow                          while it is being recorded
+  tracewing view before after                               two recordings on one time scale
   tracewing view server                                     the running recording of the command `server`
   tracewing view                                            your newest recording in the current folder
 
@@ -34,6 +35,9 @@ machine do not know; without it, they see nothing of the recording. No browser i
 over SSH: open the address that is printed.
 
 The first view of a recording makes its index; `tracewing index` makes it ahead of time.
+
+Two recordings are compared: the tracks of the first one are above those of the second one, on one time scale. With \
+`--together`, all folders are shown as one recording, as other commands read them.
 
 A running recording is followed: the picture grows while it is made, usually about 1.5 s late. Its name is that of \
 its session or channel or of its command, or the process id of its command, its recorder or a process that it \
@@ -45,6 +49,10 @@ pub struct Args {
     /// Continue with what is recorded from now on; without TRACE, of the only running recording of yours
     #[arg(long)]
     follow: bool,
+
+    /// Show all folders as one recording, instead of comparing two
+    #[arg(long)]
+    together: bool,
 
     /// Port of the server on 127.0.0.1 [default: any free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
@@ -68,9 +76,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if !is_link(at) {
         bail!("--at has a character that links of the viewer do not have");
     }
+    let pair = pair(args)?;
     let (recording, is_followed, cache, path) = match running(args)? {
         None if !args.follow => {
-            let (recording, cache, path) = index::open(args.traces.folders()?, args.folder.as_deref())?;
+            let folders =
+                if pair.is_some() { &args.traces.folders()?[..1] } else { args.traces.folders()? };
+            let (recording, cache, path) = index::open(folders, args.folder.as_deref())?;
             (recording, false, cache, path)
         }
         running => {
@@ -79,8 +90,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             (recording, true, cache, path)
         }
     };
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let server = Server::new((recording, is_followed), cache, Token::of(&name)?, &name, args.port)?;
+    let name = name_of(&path);
+    let mut server = Server::new((recording, is_followed), cache, Token::of(&name)?, &name, args.port)?;
+    if let Some([_, other]) = pair {
+        let (recording, cache, path) = index::open(std::slice::from_ref(other), args.folder.as_deref())?;
+        server = server.beside(recording, cache, &name_of(&path));
+    }
     let address = server.address(at);
     // Ctrl-C ends the server from here on, and removes the browser's file.
     let watch = Watch::new()?;
@@ -105,6 +120,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Some(why) => bail!("{why}"),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// The two recordings that are compared, if two are.
+fn pair(args: &Args) -> Result<Option<&[PathBuf; 2]>> {
+    match args.traces.pair() {
+        _ if args.together => Ok(None),
+        Some(_) if args.follow => bail!("--follow shows one recording; give one folder, or add --together"),
+        None if args.traces.are_given() && args.traces.sole().is_none() => {
+            bail!("two recordings are compared; --together shows more folders as one recording")
+        }
+        pair => Ok(pair),
+    }
+}
+
+/// What identifies a recording in the user's folders: the name of its index.
+fn name_of(index: &Path) -> String {
+    index.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The folder of the running recording that is named, if one is: a folder of that name comes first.

@@ -5,11 +5,12 @@ import { $ } from "./opening.js";
 
 /** @param {import("./page.js").Page} page */
 export function about(page) {
-  const { facts } = page;
+  const { facts, compare } = page;
+  if (compare) return compare.about();
   const losses = facts.losses.length + facts.losses_left_out;
   $("about").textContent = [
     `${facts.events.toLocaleString("en")} events`,
-    ...(page.leftOut ? [`the ${page.rows.size.toLocaleString("en")} busiest of ${facts.rows.toLocaleString("en")} tracks`] : []),
+    ...(page.leftOut[0] ? [`the ${page.rows.size.toLocaleString("en")} busiest of ${facts.rows.toLocaleString("en")} tracks`] : []),
     ...(losses ? [`events missing in ${losses === 1 ? "1 place" : `${losses} places`}`] : []),
     ...(facts.is_cut_off ? ["a part could not be read"] : []),
     `from ${facts.begin}`,

@@ -26,6 +26,11 @@ export function isTab(kind) {
   return TABS.some(([one]) => one === kind);
 }
 
+/** The title of a tab. @param {string} kind */
+export function titleOf(kind) {
+  return (TABS.find(([one]) => one === kind) ?? TABS[0])[1];
+}
+
 /** What a tab says if it has nothing. @type {Record<string, string>} */
 const NOTHING = {
   calls: "No system call begins and ends in this area. They are recorded with the kernel's events, as root.",

@@ -1,5 +1,7 @@
 // @ts-check
-// What the page asks the server.
+// What the page asks the server: of A below `/api/`, of B below `/api/other/`.
+
+import { fromSide, sideAsked, sideOf, SECOND, toSide } from "./sides.js";
 
 /** The user is not known: the address lacked the token, or the server has another one. */
 export class Unknown extends Error {}
@@ -18,9 +20,19 @@ async function post(path, asked, signal) {
   return response;
 }
 
-/** @param {string} path @param {unknown} [asked] @param {AbortSignal} [signal] @returns {Promise<any>} */
+/**
+ * An answer. Rows and states in the question say which recording is asked; without any, `side` does, or it is A.
+ * @param {string} path @param {any} [asked] @param {AbortSignal} [signal] @returns {Promise<any>}
+ */
 export async function ask(path, asked = {}, signal) {
-  return (await post(path, asked, signal)).json();
+  const side = sideAsked(asked);
+  const answer = await (await post(of(side, path), toSide(asked, side), signal)).json();
+  return fromSide(path, answer, side);
+}
+
+/** @param {number} side @param {string} path */
+function of(side, path) {
+  return side === 0 ? path : `other/${path}`;
 }
 
 /** Shows the token, for which the server gives a cookie. @param {string} token */
@@ -38,18 +50,19 @@ export async function enter(token) {
 export const RUN = 7;
 
 /**
- * What rows did in the buckets of a window.
+ * What rows of a recording did in the buckets of a window, which are counted from the recording's begin.
  * @param {{shift: number, first: number, count: number, rows: number[]}} asked
  * @param {AbortSignal} [signal]
  * @returns {Promise<Map<number, Runs>>}
  */
 export async function rows(asked, signal) {
-  const buffer = await (await post("rows", asked, signal)).arrayBuffer();
+  const side = sideOf(asked.rows[0]);
+  const buffer = await (await post(of(side, "rows"), toSide(asked, side), signal)).arrayBuffer();
   const head = new Uint32Array(buffer);
   /** @type {Map<number, Runs>} */
   const found = new Map();
   for (let at = 0; at < head.length; ) {
-    const [row, count] = [head[at], head[at + 1]];
+    const [row, count] = [head[at] + side * SECOND, head[at + 1]];
     const length = count * RUN;
     const words = head.slice(at + 2, at + 2 + length);
     found.set(row, { words, bytes: new Uint8Array(words.buffer), count });

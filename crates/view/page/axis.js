@@ -3,6 +3,7 @@
 
 import { CLASSES, color, ink, patterns } from "./classes.js";
 import { columns, paint } from "./pixels.js";
+import { beginOf, sideOf } from "./sides.js";
 import { duration, exact, marks } from "./time.js";
 
 /** Fits a canvas to its place; gives its context in CSS pixels and its size. @param {HTMLCanvasElement} canvas */
@@ -79,22 +80,24 @@ function flag(context, width, height, x, text) {
 /**
  * @param {HTMLCanvasElement} canvas @param {HTMLElement} span takes the length of what is seen
  * @param {import("./window.js").View} view @param {import("./tiles.js").Tiles} tiles
- * @param {number | null} row what it shows @param {{from: number, to: number}[]} losses
+ * @param {number[]} rows what it shows, one above the other @param {import("./losses.js").Loss[]} losses
  */
-export function minimap(canvas, span, view, tiles, row, losses) {
+export function minimap(canvas, span, view, tiles, rows, losses) {
   const { context, width, height, ratio } = fit(canvas);
   const [wide, high] = [canvas.width, canvas.height];
   const image = context.createImageData(wide, high);
-  if (row !== null) {
-    const shift = Math.max(0, Math.floor(Math.log2(view.length / wide)));
-    const sums = new Float32Array(wide * CLASSES.length);
-    columns(tiles.get(row, 0, view.length, shift), 0, view.length, wide, sums);
-    const margin = Math.round(4 * ratio);
-    paint(new Uint32Array(image.data.buffer), wide, margin, high - 2 * margin, wide, sums, patterns());
+  const shift = Math.max(0, Math.floor(Math.log2(view.length / wide)));
+  const sums = new Float32Array(wide * CLASSES.length);
+  const [margin, part] = [Math.round(4 * ratio), high / rows.length];
+  for (const [at, row] of rows.entries()) {
+    const begin = beginOf(sideOf(row));
+    columns(tiles.get(row, -begin, view.length - begin, shift), -begin, view.length - begin, wide, sums);
+    const [top, bottom] = [Math.round(at * part) + (at ? 1 : margin), Math.round((at + 1) * part) - (at + 1 < rows.length ? 1 : margin)];
+    paint(new Uint32Array(image.data.buffer), wide, top, bottom - top, wide, sums, patterns());
   }
   context.putImageData(image, 0, 0);
   const scale = width / view.length;
-  for (const { from, to } of losses) stripe(context, from * scale, Math.max(1, (to - from) * scale), 0, 4);
+  for (const { from, to, side } of losses) stripe(context, from * scale, Math.max(1, (to - from) * scale), side ? height / 2 : 0, 4);
   const [left, right] = [view.from * scale, view.to * scale];
   context.globalAlpha = 0.6;
   context.fillStyle = ink("--sheet");

@@ -12,9 +12,11 @@ export async function reconnect(page) {
   $("progress").hidden = true;
   $("cover").hidden = false;
   try {
-    const { begin_ns, length, events } = await opened(true);
-    const isSame = begin_ns === page.facts.begin_ns && length === page.facts.length && events === page.facts.events;
-    if (!isSame) location.reload();
+    for (const [side, known] of (page.compare?.facts ?? [page.facts]).entries()) {
+      const { begin_ns, length, events, is_compared } = await opened(true, side);
+      const isSame = begin_ns === known.begin_ns && length === known.length && events === known.events;
+      if (!isSame || is_compared !== known.is_compared) location.reload();
+    }
   } catch (error) {
     fail(error);
     return;

@@ -4,6 +4,7 @@
 
 import { ask } from "./api.js";
 import { element } from "./selection.js";
+import { sideOf } from "./sides.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{at: number | null, cpu: string | null, tid: string | null, name: string, text: string, fields: [string, string][]}} Event */
@@ -29,6 +30,8 @@ export class Events {
     this.span = span;
     this.ways = ways;
     this.name = name;
+    /** Of which recording. */
+    this.side = track ? sideOf(track.id) : (ways.side ?? 0);
     /** Of a CPU's state, only its events. */
     this.cpu = track?.kind === "cpu" ? Number(track.number) : null;
     this.tid = track?.kind === "thread" ? track.number : null;
@@ -103,7 +106,8 @@ export class Events {
 
   /** @param {{from: number, to: number, most: number, last?: boolean}} asked */
   async ask(asked) {
-    const answer = await ask("events", this.cpu === null ? asked : { ...asked, buffer: this.cpu });
+    const { cpu, side } = this;
+    const answer = await ask("events", cpu === null ? { ...asked, side } : { ...asked, side, buffer: cpu });
     for (const warning of answer.warnings) this.warn(warning);
     return answer;
   }

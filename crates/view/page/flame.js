@@ -31,31 +31,38 @@ const KINDS = {
  * @param {{close: () => void, lost: (error: unknown) => void, tab: (kind: string) => void}} page
  */
 export async function showFlame(place, kind, { from, to }, asked, page) {
-  const { title, label, nothing, text } = KINDS[kind];
+  const { title } = KINDS[kind];
   const whole = element("div");
   whole.append(head(title, `${duration(to - from)}, from ${exact(from)} to ${exact(to)}`, page.close), tabs(kind, page.tab));
   place.className = "wide";
   place.replaceChildren(whole);
   try {
-    const answer = await result(whole, kind === "graph" ? "graph" : "flame", asked);
-    if (!answer) return;
-    if (answer.samples === 0) {
-      whole.append(element("p", answer.note ?? nothing));
-      return;
-    }
-    const graph = element("div", undefined, "flame");
-    graph.dataset.samples = String(answer.samples);
-    graph.setAttribute("role", "tree");
-    graph.setAttribute("aria-label", `${label}: arrow keys go to callers, callees and neighbours, Enter enlarges`);
-    graph.addEventListener("keydown", (event) => walk(graph, event));
-    whole.append(graph);
-    draw(graph, { samples: answer.samples, nodes: answer.nodes, text }, null, null);
-    for (const path of answer.replaced ?? []) whole.append(element("p", `${path} was replaced after the recording, so its functions have no names.`, "lost"));
-    if (answer.left_out > 0) whole.append(element("p", `${answer.left_out.toLocaleString("en")} smaller functions are left out.`));
+    await drawFlame(whole, kind, asked);
   } catch (error) {
     page.lost(error);
     whole.append(element("p", /** @type {Error} */ (error).message, "lost"));
   }
+}
+
+/** Draws a flame graph; false if its analysis was ended. @param {HTMLElement} whole @param {string} kind @param {any} asked */
+export async function drawFlame(whole, kind, asked) {
+  const { label, nothing, text } = KINDS[kind];
+  const answer = await result(whole, kind === "graph" ? "graph" : "flame", asked);
+  if (!answer) return false;
+  if (answer.samples === 0) {
+    whole.append(element("p", answer.note ?? nothing));
+    return true;
+  }
+  const graph = element("div", undefined, "flame");
+  graph.dataset.samples = String(answer.samples);
+  graph.setAttribute("role", "tree");
+  graph.setAttribute("aria-label", `${label}: arrow keys go to callers, callees and neighbours, Enter enlarges`);
+  graph.addEventListener("keydown", (event) => walk(graph, event));
+  whole.append(graph);
+  draw(graph, { samples: answer.samples, nodes: answer.nodes, text }, null, null);
+  for (const path of answer.replaced ?? []) whole.append(element("p", `${path} was replaced after the recording, so its functions have no names.`, "lost"));
+  if (answer.left_out > 0) whole.append(element("p", `${answer.left_out.toLocaleString("en")} smaller functions are left out.`));
+  return true;
 }
 
 /** Arrow keys: to what calls the function, what it calls, and its neighbours. @param {HTMLElement} graph @param {KeyboardEvent} event */

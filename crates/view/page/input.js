@@ -20,20 +20,22 @@ const [ZOOM, MOVE] = [0.965, 0.018];
 
 /** @param {HTMLCanvasElement} canvas @param {Page} page @param {boolean} all whether areas are of all tracks */
 export function drags(canvas, page, all) {
-  /** @type {{x: number, y: number, from: number, isPan: boolean, moved: boolean} | null} */
+  /** `offset`: where the second recording was that is moved. @type {{x: number, y: number, from: number, isPan: boolean, moved: boolean, offset: number | null} | null} */
   let held = null;
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button > 1) return;
     event.preventDefault();
     canvas.setPointerCapture(event.pointerId);
-    held = { x: event.offsetX, y: event.offsetY, from: page.view.from, isPan: event.shiftKey || event.button === 1, moved: false };
+    held = { x: event.offsetX, y: event.offsetY, from: page.view.from, isPan: event.shiftKey || event.button === 1, moved: false, offset: all ? null : page.moved(event.offsetY) };
   });
   canvas.addEventListener("pointermove", (event) => {
     page.hover(event.offsetX, all ? -1 : event.offsetY);
+    if (!all && held === null) canvas.style.cursor = page.moved(event.offsetY) === null ? "" : "ew-resize";
     if (!held) return;
     held.moved ||= Math.hypot(event.offsetX - held.x, event.offsetY - held.y) > DRAG;
     if (!held.moved) return;
-    if (held.isPan) {
+    if (held.offset !== null) page.compare?.move(held.offset + ((event.offsetX - held.x) / canvas.clientWidth) * (page.view.to - page.view.from));
+    else if (held.isPan) {
       const { view } = page;
       const from = held.from - ((event.offsetX - held.x) / canvas.clientWidth) * (view.to - view.from);
       const begin = Math.min(Math.max(from, 0), view.length - (view.to - view.from));

@@ -3,11 +3,12 @@
 
 import { ask } from "./api.js";
 import { element } from "./selection.js";
+import { sideAsked } from "./sides.js";
 
 /** How often one that runs is asked how far it is, in milliseconds. */
 const AGAIN = 120;
 
-/** The one that runs: a further one ends it. @type {number | null} */
+/** The one that runs, and of which recording: a further one ends it. @type {{job: number, side: number} | null} */
 let running = null;
 /** How often one was asked for or ended: an answer that comes after the next time is of no use. */
 let turn = 0;
@@ -19,37 +20,37 @@ export function endJob() {
   running = null;
 }
 
-/** @param {number} job */
-function end(job) {
-  ask("end", { job }).catch(() => {});
+/** @param {{job: number, side: number}} running */
+function end(running) {
+  ask("end", running).catch(() => {});
 }
 
 /**
  * The result of an analysis; null if it was ended.
- * @param {HTMLElement} place where its progress is shown @param {string} path @param {unknown} asked
+ * @param {HTMLElement} place where its progress is shown @param {string} path @param {any} asked
  * @returns {Promise<any>}
  */
 export async function result(place, path, asked) {
   endJob();
-  const mine = turn;
+  const [mine, side] = [turn, sideAsked(asked)];
   const [line, bar, stop] = [element("p", "Reading the recording "), document.createElement("progress"), element("button", "Stop")];
   line.append(bar, " ", stop);
   const started = await ask(path, asked).catch((error) => {
     if (turn === mine) throw error;
   });
   if (turn !== mine) {
-    if (started) end(started.job);
+    if (started) end({ job: started.job, side });
     return null;
   }
   const { job } = started;
-  running = job;
+  running = { job, side };
   stop.addEventListener("click", () => {
     endJob();
     line.textContent = "Stopped.";
   });
   place.append(line);
   for (;;) {
-    const state = await ask("job", { job }).catch((error) => {
+    const state = await ask("job", { job, side }).catch((error) => {
       if (turn === mine) throw error;
     });
     if (turn !== mine) return null;

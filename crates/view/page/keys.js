@@ -37,6 +37,9 @@ export function press(page, name) {
       page.panels.tab("samples");
     },
     l: () => page.live?.toggle(),
+    b: () => page.compare?.align(),
+    "<": () => page.compare?.step(-1),
+    ">": () => page.compare?.step(1),
     c: () => $("share").click(),
     o: () => page.notes.edit(null),
     i: () => page.chosen && page.pin(page.chosen),

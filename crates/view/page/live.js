@@ -181,7 +181,7 @@ export class Live {
       if (before) node.folded = before.folded;
       if (before && before.id !== node.id) numbers.set(before.id, node.id);
     });
-    [page.roots, page.leftOut] = [roots, tracks.left_out];
+    [page.roots, page.leftOut] = [roots, [tracks.left_out]];
     page.rows = new Map(tracks.rows.map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
     if (numbers.size) rename(page, numbers);
     page.tiles.refused.clear();

@@ -3,20 +3,22 @@
 
 import { stripe } from "./axis.js";
 import { ALL_CPUS, isPart } from "./tracks.js";
+import { SECOND } from "./sides.js";
 
-/** @typedef {{scope: string, cpu: number | null, from: number, to: number, events: number | null}} Loss */
+/** @typedef {{scope: string, cpu: number | null, from: number, to: number, events: number | null, side?: number}} Loss */
 
 /**
  * Whether a loss can affect a track. Kernel events: the CPU and every thread, since each may have run there.
  * Programs' events: every thread and task, with all parts.
  * @param {import("./tracks.js").Node} track @param {Loss} loss
  */
-export function touches(track, { scope, cpu }) {
+export function touches(track, { scope, cpu, side }) {
+  if ((track.side ?? 0) !== (side ?? 0)) return false;
   if (scope === "kernel") {
     if (track.kind === "cpu") return cpu === null || track.name === `CPU ${cpu}`;
     return !isPart(track) || track.kind === "locks";
   }
-  return scope === "programs" && track.kind !== "cpu" && track.id !== ALL_CPUS;
+  return scope === "programs" && track.kind !== "cpu" && Number(track.id) % SECOND !== ALL_CPUS;
 }
 
 /**

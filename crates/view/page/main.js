@@ -10,6 +10,7 @@ import { Live } from "./live.js";
 import { $, canvas, fail, opened, present } from "./opening.js";
 import { Page } from "./page.js";
 import { command, connectShare, svg } from "./share.js";
+import { beginOf } from "./sides.js";
 import { exact } from "./time.js";
 
 /** Colours with their names. */
@@ -70,7 +71,8 @@ function connect(page) {
 async function start() {
   await present();
   const facts = await opened();
-  const page = new Page(facts, await ask("tracks"));
+  const second = facts.is_compared ? { facts: await opened(false, 1), tracks: await ask("tracks", { side: 1 }) } : null;
+  const page = new Page(facts, await ask("tracks"), second);
   about(page);
   legend();
   connect(page);
@@ -88,13 +90,14 @@ async function start() {
       select: (/** @type {number} */ row, /** @type {number} */ time) => page.select(row, time, 0),
       isIdle: () => page.tiles.isIdle && page.frame === 0,
       counted: () => Object.fromEntries([...page.picture.counted].map(([row, counts]) => [row, [...counts]])),
-      shown: () => page.tracks.map(({ id, name, number, kind, isPinned }) => ({ id, name, number, kind, isPinned: Boolean(isPinned) })),
+      shown: () => page.tracks.map(({ id, name, number, kind, side, isPinned }) => ({ id, name, number, kind, side, isPinned: Boolean(isPinned) })),
       path: () => page.path,
       live: () => page.live && { isLive: page.live.isLive, follows: page.live.follows, version: page.live.version, certain: Object.fromEntries(page.live.certain) },
       command: () => command(page),
       svg: () => svg(page),
       chosen: () => page.chosen?.id ?? null,
       arrows: () => page.picture.shownArrows,
+      compare: () => page.compare && { offset: page.compare.offset, begins: [0, 1].map(beginOf), lengths: page.compare.facts.map(({ length }) => length) },
       notes: () => page.notes.boxes.map(([left, top, , , note]) => ({ left, top, ...note })),
       drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),
       exact,

@@ -21,21 +21,32 @@ export async function present() {
   await enter(token);
 }
 
-/** Waits for the index. @param {boolean} [again] whether it waits for the server, too @returns {Promise<any>} */
-export async function opened(again = false) {
+/** The last parts of a recording's paths. @param {any} state */
+export function nameOf(state) {
+  return (state.inputs ?? [state.name]).map((/** @type {string} */ path) => path.replace(/^.*\/(?=[^/])/, "")).join(" ");
+}
+
+/**
+ * Waits for the index.
+ * @param {boolean} [again] whether it waits for the server, too @param {number} [side] of which recording
+ * @returns {Promise<any>}
+ */
+export async function opened(again = false, side = 0) {
   for (;;) {
     let state;
     try {
-      state = await ask("state");
+      state = await ask("state", { side });
     } catch (error) {
       if (!(again && error instanceof Unreachable)) throw error;
       await new Promise((done) => setTimeout(done, AGAIN));
       continue;
     }
-    // The last parts of its paths; the command to share a view has them whole.
-    const name = (state.inputs ?? [state.name]).map((/** @type {string} */ path) => path.replace(/^.*\/(?=[^/])/, "")).join(" ");
-    [$("name").textContent, $("name").title] = [name, state.name];
-    document.title = `${name} – tracewing`;
+    // The command to share a view has its whole paths.
+    const name = nameOf(state);
+    if (side === 0) {
+      [$("name").textContent, $("name").title] = [name, state.name];
+      document.title = `${name} – tracewing`;
+    }
     if (state.phase === "ready") return state;
     if (state.phase === "failed") throw new Error(state.why);
     const bar = /** @type {HTMLProgressElement} */ ($("progress"));

@@ -3,6 +3,7 @@
 
 import { Unknown, Unreachable, ask } from "./api.js";
 import { axis, minimap } from "./axis.js";
+import { Compare } from "./compare.js";
 import { reconnect } from "./connection.js";
 import { Picture } from "./picture.js";
 import { $, canvas, fail, notice } from "./opening.js";
@@ -13,6 +14,7 @@ import { Panels } from "./panels.js";
 import { Search } from "./search.js";
 import { showState } from "./selection.js";
 import { Tiles } from "./tiles.js";
+import { sideOf, SECOND } from "./sides.js";
 import { tip } from "./tip.js";
 import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, all, ids, isGroup, isPart, label, reorder, shown, tree } from "./tracks.js";
 import { View } from "./window.js";
@@ -21,15 +23,17 @@ import { View } from "./window.js";
 const NEAR = 5;
 
 export class Page {
-  /** @param {any} facts @param {any} tracks */
-  constructor(facts, tracks) {
+  /** @param {any} facts @param {any} tracks @param {{facts: any, tracks: any} | null} [other] what it is compared with */
+  constructor(facts, tracks, other = null) {
     this.facts = facts;
-    this.roots = tree(tracks.rows);
     /** @type {Map<number, import("./tracks.js").Row>} */
-    this.rows = new Map(tracks.rows.map((/** @type {any} */ row) => [row.id, row]));
+    this.rows = new Map([...tracks.rows, ...(other?.tracks.rows ?? [])].map((/** @type {any} */ row) => [row.id, row]));
+    /** With what the recording is compared. */
+    this.compare = other ? new Compare(this, [facts, other.facts]) : null;
+    this.roots = this.tree();
     this.view = new View(facts.length);
     this.tiles = new Tiles(() => this.redraw(), (error) => this.lost(error));
-    this.picture = new Picture(canvas("picture"), canvas("overlay"), this.view, this.tiles, (row) => this.named(row), facts.losses);
+    this.picture = new Picture(canvas("picture"), canvas("overlay"), this.view, this.tiles, (row) => this.named(row, true), this.compare?.losses ?? facts.losses);
     this.layout = new Layout([], 0);
     /** @type {import("./tracks.js").Node | null} */
     this.chosen = null;
@@ -50,21 +54,30 @@ export class Page {
     this.live = null;
     const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
     this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
-    this.leftOut = tracks.left_out;
+    /** Tracks of each recording that only the server has. */
+    this.leftOut = [tracks.left_out, ...(other ? [other.tracks.left_out] : [])];
     this.searched = 0;
+    this.compare?.connect(this.view);
     this.view.changed.push(() => [this.redraw(), this.search.moved()]);
     this.view.restored.push(() => this.restored());
     this.fold();
     void this.notes.load();
   }
 
-  /** A row as text. @param {number} id @returns {string} */
-  named(id) {
-    if (id === ALL_CPUS) return "All CPUs";
+  /** The tree of all tracks. */
+  tree() {
+    const rows = [...this.rows.values()];
+    return this.compare ? this.compare.tree(rows) : tree(rows);
+  }
+
+  /** A row as text. @param {number} id @param {boolean} [isPlain] whether it does not say to which recording it belongs @returns {string} */
+  named(id, isPlain = this.compare === null) {
+    if (!isPlain) return `${this.named(id, true)} in ${sideOf(id) ? "B" : "A"}`;
+    if (id % SECOND === ALL_CPUS) return "All CPUs";
     const row = this.rows.get(id);
-    if (!row) return `row ${id}`;
+    if (!row) return `row ${id % SECOND}`;
     if (row.kind === "cpu") return `CPU ${row.number}`;
-    if (isPart(row)) return `${row.kind === "events" ? `${row.name} events` : row.kind} of ${this.named(row.parent ?? -1)}`;
+    if (isPart(row)) return `${row.kind === "events" ? `${row.name} events` : row.kind} of ${this.named(row.parent ?? -1, true)}`;
     return row.name ? `${row.name} ${row.number}` : `${row.kind} ${row.number || "unknown"}`;
   }
 
@@ -84,7 +97,7 @@ export class Page {
     this.roots.forEach(visit);
     const pinned = this.view.pins.flatMap((row) => {
       const node = nodes.get(row);
-      const name = node && isPart(node) ? this.named(row) : node?.name;
+      const name = this.compare && node ? this.named(row) : node && isPart(node) ? this.named(row) : node?.name;
       return node ? [{ ...node, name, children: [], level: 0, isPinned: true }] : [];
     });
     const wasPinned = this.chosen?.isPinned ? this.chosen.id : null;
@@ -116,8 +129,9 @@ export class Page {
     const width = Math.max(1, scroll.clientWidth - 270);
     document.body.style.setProperty("--bar", `${scroll.offsetWidth - scroll.clientWidth}px`);
     $("stage").style.height = `${height}px`;
-    const cpus = this.facts.rows > 0 && this.roots[0]?.id === ALL_CPUS ? ALL_CPUS : (this.roots[0]?.id ?? null);
-    minimap(canvas("minimap"), $("span"), this.view, this.tiles, cpus, this.facts.losses);
+    const firsts = this.compare ? this.roots.map(({ children }) => children[0]) : this.roots.slice(0, 1);
+    const wholes = firsts.flatMap((first) => first?.id ?? []);
+    minimap(canvas("minimap"), $("span"), this.view, this.tiles, wholes, this.picture.losses);
     const pointer = this.pointer();
     const grid = axis(canvas("axis"), $("base"), this.view, pointer, this.search.seen);
     [this.layout.top, this.layout.height] = [scroll.scrollTop, height];
@@ -137,6 +151,12 @@ export class Page {
   pointer() {
     const width = canvas("overlay").clientWidth;
     return this.at === null ? null : this.view.from + (this.at.x / width) * (this.view.to - this.view.from);
+  }
+
+  /** Where the second recording is, if dragging at this place moves it. @param {number} y @returns {number | null} */
+  moved(y) {
+    const track = this.compare ? this.track(y) : undefined;
+    return this.compare && track?.kind === "recording" && track.side === 1 ? this.compare.offset : null;
   }
 
   /** @param {number} y @returns {import("./tracks.js").Node | undefined} */
@@ -202,6 +222,7 @@ export class Page {
         this.view.set((found.from + found.to) / 2 - half, (found.from + found.to) / 2 + half);
       }
     }, isRestored);
+    this.compare?.selected(row, found.from);
     this.open();
     showState($("details"), row, found, this.thread(row), this.ways());
   }
@@ -212,9 +233,9 @@ export class Page {
     return of && isPart(of) && of.parent !== null ? this.rows.get(of.parent) : of;
   }
 
-  /** The row of a thread's number at a time. @param {string} tid @param {number} time */
-  threadAt(tid, time) {
-    const fit = [...this.rows.values()].filter(({ kind, number }) => kind === "thread" && number === tid);
+  /** The row of a thread's number at a time. @param {string} tid @param {number} time @param {number} [side] of which recording */
+  threadAt(tid, time, side = 0) {
+    const fit = [...this.rows.values()].filter(({ id, kind, number }) => kind === "thread" && number === tid && sideOf(id) === side);
     return (fit.find(({ begin, end }) => begin <= time && time <= end) ?? fit[0])?.id;
   }
 
@@ -310,14 +331,15 @@ export class Page {
   /** Of very many tracks, the page has the busiest: the server looks among the others. */
   async searchTracks() {
     const text = this.view.filter.trim();
-    if (this.leftOut === 0 || text === "") return;
+    const sides = this.leftOut.flatMap((count, side) => (count > 0 ? [side] : []));
+    if (sides.length === 0 || text === "") return;
     const turn = ++this.searched;
-    const answer = await ask("search", { text }).catch((error) => this.lost(error));
-    if (turn !== this.searched || !answer) return;
-    const more = answer.rows.filter((/** @type {import("./tracks.js").Row} */ row) => !this.rows.has(row.id));
+    const answers = await Promise.all(sides.map((side) => ask("search", { text, side }))).catch((error) => this.lost(error));
+    if (turn !== this.searched || !answers) return;
+    const more = answers.flatMap(({ rows }) => rows).filter((/** @type {import("./tracks.js").Row} */ row) => !this.rows.has(row.id));
     if (more.length === 0) return;
     for (const row of more) this.rows.set(row.id, row);
-    this.roots = tree([...this.rows.values()]);
+    this.roots = this.tree();
     this.fold();
   }
 
@@ -381,6 +403,7 @@ export class Page {
     /** @type {HTMLInputElement} */ ($("filter")).value = this.view.filter;
     /** @type {HTMLSelectElement} */ ($("order")).value = this.view.order;
     this.fold();
+    if (this.view.findSide !== this.search.side) this.search.within(this.view.findSide);
     if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
     const { state, area, part, why, tab } = this.view;
     if (why && this.rows.has(why.row)) this.panels.why(why, true);

@@ -3,10 +3,12 @@
 // waited for, a match of the search.
 
 import { showTab } from "./analyses.js";
+import { areBoth, showCompared, showComparedTab } from "./compared.js";
 import { endJob } from "./job.js";
 import { $ } from "./opening.js";
 import { showLongest } from "./longest.js";
 import { showMatch } from "./search.js";
+import { sideOf } from "./sides.js";
 import { showStatistics, titled } from "./statistics.js";
 import { showWhy } from "./why.js";
 
@@ -27,6 +29,7 @@ export class Panels {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
       if (this.page.view.area !== area || this.page.view.part || this.page.view.tab) return;
+      if (this.page.compare && areBoth(area)) return void showCompared($("details"), area, this.compared());
       void showStatistics($("details"), area, {
         lost: (error) => this.page.lost(error, true),
         named: (row) => this.page.named(row),
@@ -70,6 +73,7 @@ export class Panels {
     endJob();
     this.page.view.step(() => ([this.page.view.tab, this.page.view.part] = [kind, null]), isRestored);
     this.page.open();
+    if (this.page.compare && areBoth(area)) return void showComparedTab($("details"), kind, area, this.compared());
     void showTab($("details"), kind, area, {
       lost: (error) => this.page.lost(error, true),
       close: () => this.page.clear(),
@@ -78,9 +82,23 @@ export class Panels {
         this.page.choose(row);
         void this.page.select(row, Math.floor(time), 0);
       },
-      threadAt: (tid, time) => this.page.threadAt(tid, time),
+      threadAt: (tid, time) => this.page.threadAt(tid, time, sideOf(area.rows?.[0] ?? 0)),
       tab: (kind) => this.tab(kind),
     });
+  }
+
+  /** What leads on from an area of two recordings. @returns {import("./compared.js").Page} */
+  compared() {
+    const { compare } = this.page;
+    return {
+      row: (row) => this.page.rows.get(row),
+      names: compare ? compare.names : [],
+      lost: (error) => this.page.lost(error, true),
+      close: () => this.page.clear(),
+      tab: (kind) => this.tab(kind),
+      longest: (part) => this.longest(part),
+      area: (area) => this.page.view.step(() => this.area(area)),
+    };
   }
 
   /**
@@ -126,8 +144,9 @@ export class Panels {
     this.page.open();
     const title = `Match ${(number + 1).toLocaleString("en")} of “${this.page.search.text}”`;
     const turn = this.page.asked;
-    showMatch($("details"), title, at, this.page.search.text, this.page.ways(), (tid) => {
-      const row = this.page.threadAt(tid, at);
+    const { side } = this.page.search;
+    showMatch($("details"), title, at, this.page.search.text, { ...this.page.ways(), side }, (tid) => {
+      const row = this.page.threadAt(tid, at, side);
       if (row !== undefined && turn === this.page.asked) this.page.choose(row);
     }).catch((error) => this.page.lost(error));
   }

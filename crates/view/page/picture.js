@@ -6,6 +6,7 @@ import { fit } from "./axis.js";
 import { CLASSES, PARTS, color, ink, patterns, textOn } from "./classes.js";
 import { hatch } from "./losses.js";
 import { columns, counts, marks, paint } from "./pixels.js";
+import { beginOf, bySide, sideOf } from "./sides.js";
 import { HEIGHT } from "./tracks.js";
 
 /** @typedef {import("./tracks.js").Node} Node */
@@ -55,6 +56,12 @@ export class Picture {
     return Math.max(0, Math.floor(Math.log2((this.view.to - this.view.from) / width)));
   }
 
+  /** What is seen, in the time of a row's recording. @param {number} row */
+  times(row) {
+    const begin = beginOf(sideOf(row));
+    return [this.view.from - begin, this.view.to - begin];
+  }
+
   /**
    * @param {import("./tracks.js").Layout} layout @param {number} width @param {number} height
    */
@@ -79,7 +86,8 @@ export class Picture {
         this.events(track.id, target, [first, last], shift, ratio);
         continue;
       }
-      columns(this.tiles.get(track.id, this.view.from, this.view.to, shift), this.view.from, this.view.to, wide, sums);
+      const [from, to] = this.times(track.id);
+      columns(this.tiles.get(track.id, from, to, shift), from, to, wide, sums);
       const kept = new Uint8Array(wide * CLASSES.length);
       paint(target, wide, first, last - first, wide, sums, colors, kept);
       this.drawn.set(track.id, kept);
@@ -91,7 +99,8 @@ export class Picture {
   events(row, target, [first, last], shift, ratio) {
     const wide = this.pixels.width;
     const [found, names, kept] = [new Uint32Array(wide), new Uint32Array(wide), new Uint8Array(wide * CLASSES.length)];
-    counts(this.tiles.get(row, this.view.from, this.view.to, shift), this.view.from, this.view.to, wide, found, names);
+    const [from, to] = this.times(row);
+    counts(this.tiles.get(row, from, to, shift), from, to, wide, found, names);
     marks(target, wide, first, last - first, Math.round(2 * ratio), found, names, kept);
     this.counted.set(row, found);
     this.marked.set(row, names);
@@ -122,6 +131,7 @@ export class Picture {
         context.fillRect(x(area.from), y, Math.max(1, x(area.to) - x(area.from)), HEIGHT);
         context.globalAlpha = 1;
       }
+      if (track.extent) extent(context, track, y, x, width);
       if (track.id === null) continue;
       if (track.kind === "events") this.eventNames(context, track.id, y, x, width);
       else this.names(context, track.id, y, x, width);
@@ -255,7 +265,7 @@ export class Picture {
    */
   askNames(layout, scrolls, came) {
     const rows = [...new Set(layout.seen().map(({ track }) => track)
-      .filter(({ id, kind }) => id !== null && kind !== "heading" && kind !== "process").map(({ id }) => id))];
+      .filter(({ id, kind }) => id !== null && kind !== "heading" && kind !== "process").map(({ id }) => Number(id)))];
     const asked = { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows };
     const key = JSON.stringify(asked);
     if (key === this.spansOf || (scrolls && this.timer)) return;
@@ -263,10 +273,11 @@ export class Picture {
     this.timer = window.setTimeout(async () => {
       this.timer = 0;
       this.spansOf = key;
-      const answer = await ask("spans", asked).catch(() => null);
-      if (!answer || this.spansOf !== key) return;
-      this.spans = new Map(Object.entries(answer.rows).map(([row, spans]) => [Number(row), spans ?? []]));
-      this.states = new Map(Object.entries(answer.states).map(([state, named]) => [Number(state), named]));
+      const each = bySide(rows).filter(({ length }) => length > 0);
+      const answers = await Promise.all(each.map((rows) => ask("spans", { ...asked, rows }))).catch(() => null);
+      if (!answers || this.spansOf !== key) return;
+      this.spans = new Map(answers.flatMap(({ rows }) => Object.entries(rows)).map(([row, spans]) => [Number(row), spans ?? []]));
+      this.states = new Map(answers.flatMap(({ states }) => Object.entries(states)).map(([state, named]) => [Number(state), named]));
       came();
     }, STILL);
   }
@@ -299,6 +310,28 @@ function arrow(context, [from, to], x, what) {
   context.fillRect(x + 6, (from + to) / 2 - 8, width + 8, 16);
   context.fillStyle = ink("--accent");
   context.fillText(what, x + 10, (from + to) / 2 + 0.5);
+}
+
+/**
+ * Of a recording that is compared, from when to when it lasts.
+ * @param {CanvasRenderingContext2D} context @param {Node} track @param {number} y @param {(time: number) => number} x
+ * @param {number} width
+ */
+function extent(context, track, y, x, width) {
+  const [left, right] = [Math.max(-4, x(track.begin)), Math.min(width + 4, x(track.end))];
+  if (!track.extent || left >= right) return;
+  context.fillStyle = ink("--chosen");
+  context.strokeStyle = ink("--accent");
+  context.lineWidth = 1;
+  context.beginPath();
+  context.roundRect(left + 0.5, y + 3.5, Math.max(2, right - left - 1), HEIGHT - 7, 4);
+  context.fill();
+  context.stroke();
+  context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+  context.textBaseline = "middle";
+  context.fillStyle = ink("--ink");
+  const text = cut(context, track.extent, right - Math.max(0, left) - 16);
+  if (text) context.fillText(text, Math.max(0, left) + 8, y + HEIGHT / 2 + 0.5);
 }
 
 /** Where the states of a track are that has none here. */

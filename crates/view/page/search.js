@@ -5,6 +5,7 @@
 import { ask } from "./api.js";
 import { Events } from "./events.js";
 import { element, head } from "./selection.js";
+import { beginOf } from "./sides.js";
 import { exact } from "./time.js";
 
 /** How often a search that runs is asked how far it is, in milliseconds. */
@@ -21,6 +22,7 @@ const STILL = 40;
  * @property {() => void} redraw
  * @property {(error: unknown) => void} lost
  * @property {(number: number, at: number) => void} show a match
+ * @property {{facts: any[]} | null} compare
  * @property {() => boolean} isWriting whether the panel has a note that is being written
  */
 
@@ -40,6 +42,8 @@ export class Search {
     /** Which one's failure was shown. */
     this.failed = -1;
     this.text = "";
+    /** Which of two recordings is searched. */
+    this.side = 0;
     /** @type {any} */
     this.state = null;
     /** The match that is shown: its number. @type {number | null} */
@@ -75,11 +79,11 @@ export class Search {
     [this.text, this.input.value, this.page.view.find] = [text, text, text];
     this.page.view.tell();
     if (text === "") return this.tell();
-    const { turn } = this;
+    const { turn, side } = this;
     try {
-      const { search } = await ask("find", { text });
+      const { search } = await ask("find", { text, side });
       if (turn !== this.turn) {
-        end(search);
+        end(search, side);
         return;
       }
       [this.number, this.goes] = [search, goes];
@@ -109,14 +113,16 @@ export class Search {
 
   /** Asks where matches are in what is seen. @param {boolean} [again] even if that is known */
   async marks(again = false) {
-    const { number, page: { view } } = this;
+    const { number, side, page: { view } } = this;
     if (number === null) return;
-    const [from, to] = [Math.floor(view.from), Math.ceil(view.to)];
+    // Before a recording begins, it has no time.
+    const from = Math.max(Math.floor(view.from), beginOf(side));
+    const to = Math.max(from + 1, Math.ceil(view.to));
     const count = Math.max(100, Math.min(4096, innerWidth - 270));
     const key = `${number} ${from} ${to} ${count}`;
     if (key === this.key && !again) return;
     this.key = key;
-    const state = await ask("found", { search: number, from, to, count }).catch((error) => {
+    const state = await ask("found", { search: number, from, to, count, side }).catch((error) => {
       if (this.number !== number) return;
       // The server keeps few searches, and none when it is started again.
       if (/not kept/.test(String(error.message))) void this.start(this.text, false);
@@ -143,15 +149,15 @@ export class Search {
   async step(step, isOwn = false) {
     const search = this.number;
     if (search === null) return;
-    const { view } = this.page;
+    const { side, page: { view } } = this;
     const asked = this.at === null
-      ? { search, time: Math.floor(step === 1 ? view.from : view.to), step }
-      : { search, number: Math.max(0, this.at + step) };
+      ? { search, side, time: Math.floor(step === 1 ? view.from : view.to), step }
+      : { search, side, number: Math.max(0, this.at + step) };
     let found = null;
     try {
       found = await ask("match", asked);
       // After the last one comes the first.
-      if (!found && this.state?.marked) found = await ask("match", { search, number: step === 1 ? 0 : this.state.marked - 1 });
+      if (!found && this.state?.marked) found = await ask("match", { search, side, number: step === 1 ? 0 : this.state.marked - 1 });
     } catch (error) {
       if (search === this.number) this.page.lost(error);
     }
@@ -159,6 +165,21 @@ export class Search {
     this.at = found.number;
     this.tell();
     this.page.show(found.number, found.at);
+  }
+
+  /** Searches in this one of two recordings. @param {number} side */
+  within(side) {
+    this.forget();
+    this.text = "";
+    this.side = this.page.view.findSide = side;
+    /** @type {HTMLElement} */ (document.getElementById("within")).textContent = side ? "in B" : "in A";
+  }
+
+  /** A recording was moved: its matches are elsewhere. */
+  shifted() {
+    this.seen = { from: 0, to: 1, count: 1, parts: [] };
+    this.key = "";
+    this.moved();
   }
 
   /** Ends the search and its marks. */
@@ -173,7 +194,7 @@ export class Search {
   forget() {
     clearTimeout(this.timer);
     this.turn++;
-    if (this.number !== null) end(this.number);
+    if (this.number !== null) end(this.number, this.side);
     [this.number, this.state, this.at, this.key] = [null, null, null, ""];
     this.seen = { from: 0, to: 1, count: 1, parts: [] };
   }
@@ -187,7 +208,8 @@ export class Search {
       return;
     }
     const all = state.count.toLocaleString("en");
-    const done = Math.floor((state.until / Math.max(1, this.page.view.length)) * 100);
+    const length = this.page.compare?.facts[this.side].length ?? this.page.view.length;
+    const done = Math.floor(((state.until - beginOf(this.side)) / Math.max(1, length)) * 100);
     const running = state.is_done ? "" : `, ${done} %`;
     this.status.textContent = `${this.at === null ? all : `${(this.at + 1).toLocaleString("en")} of ${all}`}${running}`;
     const marked = state.marked < state.count ? `; the first ${state.marked.toLocaleString("en")} are marked` : "";
@@ -199,9 +221,9 @@ export class Search {
   }
 }
 
-/** Ends a search in the server. @param {number} search */
-function end(search) {
-  ask("forget", { search }).catch(() => {});
+/** Ends a search in the server. @param {number} search @param {number} side */
+function end(search, side) {
+  ask("forget", { search, side }).catch(() => {});
 }
 
 /**

@@ -20,6 +20,7 @@ import { duration, exact } from "./time.js";
  * @property {(time: number | null) => void} point shows a time in the picture
  * @property {() => void} close
  * @property {() => void} why shows what it waited for
+ * @property {number} [side] of which recording it is, where no track says it
  */
 
 /** @param {string} name @param {string} [text] @param {string} [className] */

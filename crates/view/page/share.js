@@ -20,8 +20,10 @@ function quoted(text) {
 
 /** The command that shows what is seen. @param {import("./page.js").Page} page */
 export function command(page) {
-  const names = page.facts.inputs.map(quoted).join(" ");
-  return `tracewing view ${names} --at '${page.view.link()}'`;
+  const { compare, facts, view } = page;
+  const inputs = compare ? compare.facts.flatMap(({ inputs }) => inputs) : facts.inputs;
+  const together = !compare && inputs.length > 1 ? "--together " : "";
+  return `tracewing view ${together}${inputs.map(quoted).join(" ")} --at '${view.link()}'`;
 }
 
 /** Connects the dialog. @param {import("./page.js").Page} page */

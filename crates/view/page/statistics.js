@@ -10,8 +10,8 @@ import { duration, exact } from "./time.js";
 
 /** @typedef {{row: number, classes: number[], states: [number, number][]}} Sums */
 /** `isCount`: its numbers are not times. @typedef {{title: string, classes: number[], isCount?: boolean}} Column */
-/** A column's time. @param {Column} column @param {Sums} sums */
-const time = ({ classes }, sums) => classes.reduce((sum, of) => sum + sums.classes[of], 0);
+/** A column's time. @param {Column} column @param {{classes: number[]}} sums */
+export const time = ({ classes }, sums) => classes.reduce((sum, of) => sum + sums.classes[of], 0);
 
 /** @type {Column[]} */
 const COLUMNS = [
@@ -23,6 +23,9 @@ const COLUMNS = [
 
 /** Of parts of threads. @type {Column[]} */
 const RARER = [...PARTS.map((of) => ({ title: CLASSES[of].name, classes: [of] })), { title: "events", classes: [EVENT], isCount: true }];
+
+/** All that is summed. */
+export const MEASURES = [...COLUMNS, ...RARER];
 
 /** A number as text. @param {number} value @param {boolean} [isCount] */
 const figure = (value, isCount) => (isCount ? value.toLocaleString("en") : duration(value));

@@ -16,11 +16,14 @@ const MOST = 300;
  * @property {(row: R) => string | number | null} value
  * @property {(row: R) => (() => void) | null} [act]
  * @property {string} [hint] what the column has, and where it leads
+ * @property {boolean} [isSigned] whether it is a difference
+ * @property {(row: R) => number} [weight] what orders it instead of its value
  */
 
-/** @param {string | number | null} value @param {"text" | "ns" | "count"} unit */
-function shown(value, unit) {
+/** @param {string | number | null} value @param {"text" | "ns" | "count"} unit @param {boolean} [isSigned] */
+function shown(value, unit, isSigned = false) {
   if (value === null) return "–";
+  if (isSigned && value) return `${Number(value) < 0 ? "−" : "+"}${shown(Math.abs(Number(value)), unit)}`;
   if (unit === "text") return String(value);
   return unit === "ns" ? duration(Number(value)) : Number(value).toLocaleString("en");
 }
@@ -39,7 +42,8 @@ export function table(label, columns, rows, sorted) {
   let [by, isRising] = [sorted, columns[sorted].unit === "text"];
   const more = element("p");
   const fill = () => {
-    const { value, unit } = columns[by];
+    const { unit, weight } = columns[by];
+    const value = weight ?? columns[by].value;
     const order = (/** @type {R} */ a, /** @type {R} */ b) => {
       const [one, other] = [value(a), value(b)];
       // What is unknown comes last.
@@ -78,12 +82,12 @@ export function table(label, columns, rows, sorted) {
 /** @template R @param {Column<R>[]} columns @param {R} row */
 function cells(columns, row) {
   const line = element("tr");
-  for (const [at, { unit, value, act, hint }] of columns.entries()) {
+  for (const [at, { unit, value, act, hint, isSigned }] of columns.entries()) {
     const cell = element(at === 0 ? "th" : "td");
     if (at === 0) cell.setAttribute("scope", "row");
     const found = value(row);
     const go = found === null ? null : (act?.(row) ?? null);
-    const text = shown(found, unit);
+    const text = shown(found, unit, isSigned);
     if (at === 0) cell.title = text;
     cell.append(go ? link(text, go, at === 0 ? text : hint) : text);
     if (unit === "text") cell.className = "text";

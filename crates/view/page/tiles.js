@@ -3,6 +3,7 @@
 // recently used go first; while one is asked, coarser ones that are there are drawn.
 
 import { rows } from "./api.js";
+import { sideOf } from "./sides.js";
 
 /** @typedef {import("./api.js").Runs} Runs */
 /** @typedef {{runs: Runs, shift: number, first: number}} Tile */
@@ -52,14 +53,14 @@ export class Tiles {
   }
 
   /**
-   * The tiles that show a row between two times; those that are missing are asked with `ask`.
+   * The tiles that show a row between two times of its recording; those that are missing are asked with `ask`.
    * @param {number} row @param {number} from @param {number} to @param {number} shift
    * @returns {Tile[]}
    */
   get(row, from, to, shift) {
     const length = 2 ** (shift + BUCKETS);
     const found = [];
-    for (let tile = Math.floor(from / length); tile * length < to; tile++) {
+    for (let tile = Math.max(0, Math.floor(from / length)); tile * length < to; tile++) {
       const key = `${row} ${shift} ${tile}`;
       const runs = this.use(key);
       if (runs) found.push({ runs, shift, first: tile * 2 ** BUCKETS });
@@ -94,11 +95,11 @@ export class Tiles {
   /** Asks what was missing since the last time: for each tile all rows together. */
   async ask() {
     if (this.isBusy) return;
-    /** @type {Map<string, {shift: number, tile: number, rows: Set<number>}>} */
+    /** Of each recording by itself. @type {Map<string, {shift: number, tile: number, rows: Set<number>}>} */
     const questions = new Map();
     for (const { shift, tile, row } of this.wanted) {
       if (this.refused.has(`${row} ${shift} ${tile}`)) continue;
-      const key = `${shift} ${tile}`;
+      const key = `${sideOf(row)} ${shift} ${tile}`;
       const question = questions.get(key) ?? { shift, tile, rows: new Set() };
       questions.set(key, question);
       if (question.rows.size < ROWS) question.rows.add(row);

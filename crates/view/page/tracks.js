@@ -2,6 +2,7 @@
 // The tree of tracks: all CPUs; processes with their threads and tasks, the busiest first; last the processes
 // that the recording does not follow. And its labels, of which only those that are seen exist.
 
+import { SECOND, sideOf } from "./sides.js";
 import { duration } from "./time.js";
 
 /** Height of a track, in pixels. */
@@ -34,6 +35,8 @@ const UNFOLDED = 60;
  * @property {number} level
  * @property {number} [weight] what it is ordered by instead of what it used: tracks of a recording that is made stay where they are
  * @property {boolean} [isPinned] whether it stays at the top
+ * @property {number} side to which recording it belongs
+ * @property {string} [extent] of a recording that is compared: how long it is, in words
  */
 
 /** Whether a row is a part of a thread or task. @param {{kind: string}} row */
@@ -43,7 +46,7 @@ export function isPart({ kind }) {
 
 /** Whether a track stands for others, which its picture sums up. @param {{kind: string}} track */
 export function isGroup({ kind }) {
-  return kind === "process" || kind === "heading";
+  return kind === "process" || kind === "heading" || kind === "recording";
 }
 
 /** @param {Row} row @returns {Node} */
@@ -54,17 +57,18 @@ function node(row) {
   // Functions and spans by the number of those around them; events by provider; rows of several locks at the same time.
   const isFirst = isPart(row) && row.number === "0";
   const number = row.kind === "events" ? "events" : row.kind === "cpu" || isFirst ? "" : isPart(row) ? String(Number(row.number) + 1) : row.number;
-  return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS : row.parent, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0 };
+  return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS + sideOf(row.id) * SECOND : row.parent, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0, side: sideOf(row.id) };
 }
 
 /** @param {string} name @param {number | null} id @param {Node[]} children @param {boolean} folded @returns {Node} */
 function heading(name, id, children, folded) {
+  const side = children[0]?.side ?? 0;
   const used = children.reduce((sum, child) => sum + child.used, 0);
-  return { id, name, number: "", kind: "heading", parent: null, used, begin: 0, end: Infinity, children, folded, level: 0 };
+  return { id, name, number: "", kind: "heading", parent: null, used, begin: 0, end: Infinity, children, folded, level: 0, side };
 }
 
-/** @param {Row[]} rows @returns {Node[]} */
-export function tree(rows) {
+/** @param {Row[]} rows of one recording @param {number} [unfolded] tracks that are unfolded at most @returns {Node[]} */
+export function tree(rows, unfolded = UNFOLDED) {
   const busiest = (/** @type {Node} */ a, /** @type {Node} */ b) => b.used - a.used;
   const nodes = new Map(rows.map((row) => [row.id, node(row)]));
   const all = rows.map((row) => ({ row, node: /** @type {Node} */ (nodes.get(row.id)) }));
@@ -89,12 +93,12 @@ export function tree(rows) {
   for (const { node } of processes) {
     node.children.sort(busiest);
     const own = tasks.get(node)?.sort(busiest);
-    if (own) node.children.push(heading(own.length === 1 ? "1 task" : `${own.length} tasks`, null, own, own.length > 20));
+    if (own) node.children.push(heading(own.length === 1 ? "1 task" : `${own.length} tasks`, null, own, own.length > Math.min(20, unfolded)));
   }
   const followed = processes.filter(({ row }) => row.is_followed).map(({ node }) => node).sort(busiest);
   const others = processes.filter(({ row }) => !row.is_followed).map(({ node }) => node).sort(busiest);
-  const roots = cpus.length ? [heading("CPUs", ALL_CPUS, cpus, cpus.length > 16)] : [];
-  let left = UNFOLDED - cpus.length;
+  const roots = cpus.length ? [heading("CPUs", ALL_CPUS + cpus[0].side * SECOND, cpus, cpus.length > Math.min(16, unfolded))] : [];
+  let left = unfolded - cpus.length;
   for (const process of followed) {
     process.folded = process.children.length > left;
     left -= process.children.length + 1;
@@ -106,15 +110,23 @@ export function tree(rows) {
   for (const process of others) process.folded = true;
   roots.push(...followed);
   if (others.length) roots.push(heading(`${others.length === 1 ? "1 process" : `${others.length} processes`}, not followed`, null, others, followed.length > 0));
-  /** @param {Node[]} nodes @param {number} level */
-  const deepen = (nodes, level) => {
-    for (const node of nodes) {
-      node.level = level;
-      deepen(node.children, level + 1);
-    }
-  };
   deepen(roots, 0);
   return roots;
+}
+
+/** @param {Node[]} nodes @param {number} level */
+function deepen(nodes, level) {
+  for (const node of nodes) {
+    node.level = level;
+    deepen(node.children, level + 1);
+  }
+}
+
+/** The tracks of a recording below one that stands for all of them. @param {string} name @param {Node[]} roots @param {number} side @returns {Node} */
+export function recording(name, roots, side) {
+  const made = { ...heading(name, null, roots, false), kind: "recording", side, used: 0 };
+  deepen([made], 0);
+  return made;
 }
 
 /** Orders of tracks within their group: by time used, name, number, and first time. @type {Record<string, (a: Node, b: Node) => number>} */
@@ -145,7 +157,7 @@ export function shown(roots, filter) {
   /** @type {Node[]} */
   const found = [];
   let left = 0;
-  const fits = (/** @type {Node} */ node) => node.number === text || node.name.toLowerCase().includes(text);
+  const fits = (/** @type {Node} */ node) => node.kind !== "recording" && (node.number === text || node.name.toLowerCase().includes(text));
   /** @param {Node} node @param {boolean} whole @returns {boolean} */
   const visit = (node, whole) => {
     const [at, leftBefore] = [found.length, left];
@@ -155,7 +167,7 @@ export function shown(roots, filter) {
     if (text !== "" ? true : !node.folded) {
       for (const child of node.children) any = visit(child, isWhole) || any;
     }
-    if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && node.kind !== "heading")];
+    if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && node.kind !== "heading" && node.kind !== "recording")];
     return any;
   };
   for (const root of roots) visit(root, false);

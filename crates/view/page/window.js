@@ -30,6 +30,8 @@ export class View {
     this.pins = [];
     /** What is searched among events. */
     this.find = "";
+    /** And in which of two recordings. */
+    this.findSide = 0;
     /** The time and row of the selected state. @type {{row: number, time: number} | null} */
     this.state = null;
     /** The number of the statistics whose states are listed. @type {import("./longest.js").Part | null} */
@@ -45,6 +47,10 @@ export class View {
     /** @type {(() => void)[]} */
     this.restored = [];
     this.timer = 0;
+    /** By how much the second of two recordings is moved, in nanoseconds, and what moves it. */
+    this.offset = 0;
+    /** @type {((offset: number) => void) | null} */
+    this.place = null;
   }
 
   /** Moves the window. @param {number} from @param {number} to */
@@ -111,12 +117,17 @@ export class View {
     if (this.order !== "used") parts.push(["order", this.order]);
     if (this.pins.length) parts.push(["pin", this.pins.join(".")]);
     if (this.find) parts.push(["find", this.find]);
+    if (this.find && this.findSide) parts.push(["in", "b"]);
+    if (this.offset) parts.push(["offset", String(this.offset)]);
     return parts.map(([key, value]) => `${key}=${encoded(value)}`).join("&");
   }
 
   /** Shows what a link says; whatever makes no sense is ignored. */
   restore() {
     const link = new URLSearchParams(location.hash.slice(1));
+    // It moves what is marked: first, so that what the link marks stays.
+    const offset = link.get("offset") ?? "";
+    this.place?.(/^-?\d{1,16}$/.test(offset) ? Number(offset) : 0);
     const number = (/** @type {string | null | undefined} */ text) => (text && /^\d{1,16}$/.test(text) ? Number(text) : null);
     const [from, to] = [number(link.get("from")), number(link.get("to"))];
     const [row, at] = [number(link.get("row")), number(link.get("at"))];
@@ -127,6 +138,7 @@ export class View {
     const pins = (link.get("pin") ?? "").split(".").map(number).filter((row) => row !== null);
     this.pins = /** @type {number[]} */ ([...new Set(pins)]).slice(0, MOST_PINS);
     this.find = link.get("find") ?? "";
+    this.findSide = this.place && link.get("in") === "b" ? 1 : 0;
     this.state = row !== null && at !== null ? { row, time: at } : null;
     this.area = begin != null && end != null && begin < end
       ? { from: begin, to: end, rows: rows?.every((row) => row !== null) ? /** @type {number[]} */ (rows) : null }

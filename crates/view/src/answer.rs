@@ -12,10 +12,13 @@ use hyper::{Method, StatusCode};
 /// Longest body of a request, in bytes.
 pub(crate) const LONGEST: usize = 64 << 10;
 
-/// What requests are about.
+/// What requests are about. Those below `/api/other/` are about the recording that the first one is compared
+/// with.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) viewed: Viewed,
+    /// What it is compared with.
+    pub(crate) other: Option<Viewed>,
     pub(crate) token: Token,
     /// The cookie's name: several recordings can be viewed at once.
     pub(crate) cookie: String,
@@ -32,6 +35,11 @@ pub(crate) enum Decision {
 }
 
 impl Desk {
+    /// All recordings.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Viewed> {
+        std::iter::once(&self.viewed).chain(&self.other)
+    }
+
     pub(crate) fn decide(&self, parts: &Parts) -> Decision {
         let refusal = |status, why| Decision::Reply(Reply::refusal(status, why));
         if !guard::is_local(&parts.headers) {
@@ -71,7 +79,12 @@ impl Desk {
 
     /// Answers something of the recording; takes as long as that takes.
     pub(crate) fn ask(&self, asked: &str, body: &[u8]) -> Reply {
-        match api::answer(&self.viewed, asked, body) {
+        let answer = match (asked.strip_prefix("other/"), &self.other) {
+            (None, _) => api::answer(&self.viewed, asked, body),
+            (Some(asked), Some(other)) => api::answer(other, asked, body),
+            (Some(_), None) => None,
+        };
+        match answer {
             None => Reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"),
             Some(Ok(reply)) => reply,
             Some(Err(Refusal { status, why })) => Reply::refusal(status, &why),

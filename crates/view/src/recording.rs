@@ -24,6 +24,8 @@ pub(crate) struct Viewed {
     pub(crate) searches: Searches,
     pub(crate) jobs: Jobs,
     pub(crate) notes: Notes,
+    /// Whether it is compared with another one.
+    pub(crate) is_compared: bool,
     inputs: Vec<PathBuf>,
     /// As it was at a time.
     recording: Mutex<(Arc<Recording>, Instant)>,
@@ -59,6 +61,7 @@ impl Viewed {
             searches: Searches::default(),
             jobs: Jobs::default(),
             notes: Notes::default(),
+            is_compared: false,
             cache,
             is_followed,
             ready: RwLock::default(),

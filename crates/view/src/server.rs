@@ -33,12 +33,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often the caller is asked whether to stop.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A server of one recording.
+/// A server of one recording, or of two that are compared.
 #[derive(Debug)]
 pub struct Server {
     listener: std::net::TcpListener,
     address: SocketAddr,
-    desk: Arc<Desk>,
+    desk: Desk,
 }
 
 /// How far the index is.
@@ -74,8 +74,20 @@ impl Server {
         let (address, listener) = bind().map_err(|cause| Error::Listen { port, cause })?;
         let mut viewed = Viewed::new(recording, cache, is_followed);
         viewed.notes = Notes::of(name);
-        let desk = Arc::new(Desk { viewed, token, cookie: format!("tracewing-{name}") });
+        let desk = Desk { viewed, other: None, token, cookie: format!("tracewing-{name}") };
         Ok(Server { listener, address, desk })
+    }
+
+    /// The same with another recording, which is compared with the first one. It has its own index and notes;
+    /// the token of the first one is that of both.
+    #[must_use]
+    pub fn beside(mut self, recording: Recording, cache: Cache, name: &str) -> Self {
+        let mut other = Viewed::new(recording, cache, false);
+        other.notes = Notes::of(name);
+        other.is_compared = true;
+        self.desk.viewed.is_compared = true;
+        self.desk.other = Some(other);
+        self
     }
 
     /// Its port.
@@ -98,14 +110,15 @@ impl Server {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_io().enable_time().max_blocking_threads(THREADS).build();
         let runtime = runtime.map_err(Error::Server)?;
-        let desk = self.desk;
+        let desk = Arc::new(self.desk);
         let preparing = std::thread::Builder::new().spawn({
             let desk = desk.clone();
-            move || desk.viewed.prepare()
+            // One after the other: if both are the same, the second one finds the index of the first.
+            move || desk.all().for_each(Viewed::prepare)
         });
         let preparing = preparing.map_err(Error::Server)?;
         let served = runtime.block_on(serve(self.listener, &desk, &mut watch));
-        desk.viewed.stop();
+        desk.all().for_each(Viewed::stop);
         runtime.shutdown_timeout(PAUSE);
         if preparing.join().is_err() {
             return Err(Error::Server(std::io::Error::other("the index could not be made")));
@@ -143,12 +156,15 @@ async fn serve(
     Ok(())
 }
 
+/// How far the indexes of all recordings are.
 fn state(desk: &Desk) -> State {
-    let (done, total) = desk.viewed.progress();
-    match desk.viewed.ready() {
+    let progress = desk.all().map(Viewed::progress);
+    let (done, total) = progress.fold((0, 0), |sum, (done, total)| (sum.0 + done, sum.1 + total));
+    let ready: Vec<_> = desk.all().map(Viewed::ready).collect();
+    match ready.iter().flatten().find_map(|ready| ready.as_ref().err()) {
+        Some(why) => State::Failed((*why).to_owned()),
+        None if ready.iter().all(Option::is_some) => State::Ready,
         None => State::Indexing(done, total),
-        Some(Ok(_)) => State::Ready,
-        Some(Err(why)) => State::Failed(why.to_owned()),
     }
 }
 

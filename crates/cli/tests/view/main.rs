@@ -13,6 +13,7 @@ mod browser;
 mod causes;
 mod cdp;
 mod client;
+mod compare;
 mod conditions;
 mod errors;
 mod live;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tracewing_testing::installed;
 
 /// Writes what is seen into a folder.
-fn take(browser: &mut Browser, folder: &Path, name: &str) {
+pub fn take(browser: &mut Browser, folder: &Path, name: &str) {
     // Away from the picture, the pointer hides nothing.
     browser.call("Input.dispatchMouseEvent", object!({ "type": "mouseMoved", "x": 300, "y": 4 }));
     browser.settle();

@@ -43,6 +43,8 @@ struct Facts {
     rows: usize,
     is_partial: bool,
     is_cut_off: bool,
+    /// Whether another recording is below `/api/other/`.
+    is_compared: bool,
     losses: Vec<Loss>,
     losses_left_out: usize,
     classes: Vec<String>,
@@ -65,7 +67,8 @@ pub(super) fn answer(viewed: &Viewed) -> Reply {
         Some(Err(why)) => State::Failed { name, why },
         Some(Ok(ready)) => {
             let is_live = ready.grows.is_some() && viewed.failure().is_none();
-            State::Ready(Facts { is_live, ..facts(name, inputs(viewed), ready.index.tail()) })
+            let is_compared = viewed.is_compared;
+            State::Ready(Facts { is_live, is_compared, ..facts(name, inputs(viewed), ready.index.tail()) })
         }
     })
 }
@@ -83,6 +86,7 @@ fn facts(name: String, inputs: Vec<String>, tail: &Tail) -> Facts {
         rows: tail.rows.len(),
         is_partial: tail.is_partial,
         is_cut_off: tail.is_cut_off,
+        is_compared: false,
         losses,
         losses_left_out: tail.losses.len().saturating_sub(LOSSES),
         classes: Class::ALL.iter().map(|class| format!("{class:?}").to_lowercase()).collect(),

@@ -1,0 +1,313 @@
+//! Two recordings are shown above each other on one time scale, and their numbers side by side.
+
+use crate::cdp::Browser;
+use crate::client::{self, Viewer, stored};
+use serde_json::{Value, json as object};
+use std::path::PathBuf;
+use tracewing_testing::{Printed, RunExt, installed};
+
+/// The first of B's rows in the page.
+const SECOND: u64 = 1 << 33;
+
+fn of_two(a: &str, b: &str) -> Viewer {
+    let other = stored(b);
+    Viewer::with(&stored(a), tempfile::tempdir().unwrap(), 0, &[other.to_str().unwrap()])
+}
+
+#[test]
+fn the_second_one_is_answered_like_the_first_and_is_as_safe() {
+    let viewer = of_two("server", "clerks");
+    let (first, second) = (Viewer::start(&stored("server")), Viewer::start(&stored("clerks")));
+    for (path, alone) in [("", &first), ("other/", &second)] {
+        for asked in ["tracks", "statistics"] {
+            let body = if asked == "tracks" { "{}" } else { r#"{"from":0,"to":9000000000}"# };
+            assert_eq!(viewer.ask(&format!("{path}{asked}"), body), alone.ask(asked, body), "{path}{asked}");
+        }
+        let mut state = viewer.ask(&format!("{path}state"), "{}");
+        assert_eq!(state["is_compared"], true);
+        state["is_compared"] = false.into();
+        assert_eq!(state, alone.ask("state", "{}"));
+    }
+    // Nothing without the token, and no second one where there is none.
+    assert_eq!(viewer.post("other/state", &[], "{}").0, 401);
+    let cookie = format!("Cookie: {}", viewer.cookie());
+    assert_eq!(viewer.post("other/state", &[&cookie, "Origin: http://127.0.0.1:1"], "{}").0, 403);
+    for path in ["other/other/state", "other/", "other/enter"] {
+        assert_eq!(viewer.post(path, &[&cookie], "{}").0, 404, "{path}");
+    }
+    let cookie = format!("Cookie: {}", first.cookie());
+    assert_eq!(first.post("other/state", &[&cookie], "{}").0, 404);
+    // Each has notes of its own.
+    let note = object!({ "time": 7, "track": null, "text": "of the second" });
+    viewer.ask("other/note", &object!({ "add": [note] }).to_string());
+    assert_eq!(viewer.ask("notes", "{}")["notes"], object!([]));
+    assert_eq!(viewer.ask("other/notes", "{}")["notes"], object!([note]));
+}
+
+#[test]
+fn several_folders_are_one_recording_only_if_that_is_said() {
+    let parts: Vec<PathBuf> = ["kernel", "user"].iter().map(|part| stored("clerks").join(part)).collect();
+    let [kernel, user] = &parts[..] else { unreachable!() };
+    let home = || tempfile::tempdir().unwrap();
+    let together = Viewer::with(kernel, home(), 0, &[user.to_str().unwrap(), "--together"]);
+    let whole = Viewer::start(&stored("clerks"));
+    let state = together.ask("state", "{}");
+    assert_eq!(state["is_compared"], false);
+    assert_eq!(state["events"], whole.ask("state", "{}")["events"]);
+    let run = |more: &[&str]| client::command(kernel, home().path(), more).ran();
+    let user = user.to_str().unwrap();
+    for (more, why) in [
+        (&["--no-open", user, "--follow"][..], "--follow shows one recording"),
+        (&["--no-open", user, user], "two recordings are compared"),
+    ] {
+        let out = run(more);
+        assert!(!out.status.success() && out.notes().contains(why), "{more:?}");
+    }
+}
+
+fn number(browser: &mut Browser, expression: &str) -> f64 {
+    browser.value(expression).as_f64().unwrap_or_else(|| panic!("{expression}"))
+}
+
+/// The tracks of B that are drawn have the heights that the server's statistics of the same time have.
+fn compare_heights(viewer: &Viewer, browser: &mut Browser) {
+    let view = browser.value("[tracewing.view.from, tracewing.view.to, ...tracewing.compare().begins]");
+    let [from, to, a, b] = [0, 1, 2, 3].map(|at| view[at].as_f64().unwrap());
+    let leaf = "Object.fromEntries(tracewing.shown().filter(({ kind }) => kind === 'cpu' || kind === 'thread').map(({ id }) => [id, tracewing.drawn()[id]]).filter(([, heights]) => heights))";
+    let drawn = browser.value(leaf);
+    let mut compared = [0, 0];
+    for (row, heights) in drawn.as_object().unwrap() {
+        let row: u64 = row.parse().unwrap();
+        let side = usize::from(row >= SECOND);
+        let (path, begin) = [("statistics", a), ("other/statistics", b)][side];
+        let [from, to] = [from, to].map(|time| (time - begin).round().max(0.0) as u64);
+        let asked = object!({ "from": from, "to": to, "rows": [row % SECOND] });
+        let sums = viewer.ask(path, &asked.to_string());
+        let heights = heights.as_array().unwrap();
+        let columns = heights.len() as f64 / 14.0;
+        for class in 0..13 {
+            let ns = sums["rows"][0]["classes"][class].as_f64().unwrap_or(0.0);
+            let pixels: f64 = heights.iter().skip(class).step_by(14).map(|high| high.as_f64().unwrap()).sum();
+            let whole = view[1].as_f64().unwrap() - view[0].as_f64().unwrap();
+            let (share, expected) = (pixels / (18.0 * columns), ns / whole);
+            assert!((share - expected).abs() <= 1.0 / 18.0, "{row} {class}: {share} {expected}");
+            compared[side] += 1;
+        }
+    }
+    assert!(compared.iter().all(|count| *count > 20), "{compared:?}");
+}
+
+#[test]
+fn both_are_drawn_on_one_scale_and_the_second_one_is_moved() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = of_two("server", "clerks");
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    // A's tracks are above B's, and both are seen.
+    let names =
+        browser.value("tracewing.shown().filter(({ kind }) => kind === 'recording').map(({ name }) => name)");
+    assert_eq!(names, object!(["A: server", "B: clerks"]));
+    let sides = browser.value("tracewing.shown().map(({ side }) => side)");
+    assert!(sides.as_array().unwrap().iter().map(|side| side.as_u64().unwrap()).is_sorted());
+    browser.wait("[...document.querySelectorAll('.track')].some((label) => label.textContent.includes('B: clerks') && label.getBoundingClientRect().bottom < document.querySelector('#legend').getBoundingClientRect().top)");
+    let lengths = browser.value("tracewing.compare().lengths");
+    for (side, path) in ["state", "other/state"].into_iter().enumerate() {
+        assert_eq!(lengths[side], viewer.ask(path, "{}")["length"]);
+    }
+    let most = lengths.as_array().unwrap().iter().map(|length| length.as_u64().unwrap()).max();
+    assert_eq!(browser.value("tracewing.view.length").as_u64(), most);
+    compare_heights(&viewer, &mut browser);
+
+    // A time that is typed moves B; A stays where it is on the screen.
+    browser.value("tracewing.view.set(tracewing.view.length * 0.2, tracewing.view.length * 0.5)");
+    browser.settle();
+    for (typed, offset) in [("20 ms", 20_000_000_i64), ("-1.5ms", -1_500_000), ("−20 µs", -20_000)] {
+        let before = number(&mut browser, "tracewing.view.from - tracewing.compare().begins[0]");
+        browser.value(&format!("(() => {{ const input = document.querySelector('#offset'); input.value = '{typed}'; input.dispatchEvent(new Event('change')); }})()"));
+        assert_eq!(browser.value("tracewing.compare().offset"), offset);
+        browser.settle();
+        let after = number(&mut browser, "tracewing.view.from - tracewing.compare().begins[0]");
+        assert!((before - after).abs() <= 1.0, "{typed}: {before} {after}");
+        compare_heights(&viewer, &mut browser);
+    }
+    browser.value("(() => { const input = document.querySelector('#offset'); input.value = 'soon'; input.dispatchEvent(new Event('change')); })()");
+    assert_eq!(browser.value("tracewing.compare().offset"), -20_000);
+    assert_eq!(browser.value("document.querySelector('#notice').hidden"), false);
+    browser.value("document.querySelector('#notice button').click()");
+
+    // So do the mouse, on B's line, and keys.
+    let bar = browser.value("(() => { const box = [...document.querySelectorAll('.track')].find((label) => label.textContent.includes('B: clerks')).getBoundingClientRect(); return (box.top + box.bottom) / 2; })()");
+    let y = bar.as_f64().unwrap();
+    let pixel = number(
+        &mut browser,
+        "(tracewing.view.to - tracewing.view.from) / document.querySelector('#overlay').clientWidth",
+    );
+    browser.drag((600.0, y), (650.0, y));
+    let moved = number(&mut browser, "tracewing.compare().offset");
+    assert!((moved + 20_000.0 - 50.0 * pixel).abs() <= pixel, "{moved} {pixel}");
+    browser.key(">");
+    assert!(number(&mut browser, "tracewing.compare().offset") > moved);
+    browser.settle();
+    compare_heights(&viewer, &mut browser);
+
+    // The link and the command have all of it.
+    browser.wait("location.hash.includes('offset=')");
+    let offset = browser.value("tracewing.compare().offset");
+    let link = browser.value("tracewing.view.link()").as_str().unwrap().to_owned();
+    let command = browser.value("tracewing.command()").as_str().unwrap().to_owned();
+    let inputs = [stored("server"), stored("clerks")].map(|path| path.display().to_string()).join(" ");
+    assert_eq!(command, format!("tracewing view {inputs} --at '{link}'"));
+    let seen = browser.value("[tracewing.view.from, tracewing.view.to].map(Math.round)");
+    browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
+    assert_eq!(browser.value("tracewing.compare().offset"), offset);
+    let again = browser.value("[tracewing.view.from, tracewing.view.to].map(Math.round)");
+    for at in 0..2 {
+        assert!(seen[at].as_i64().unwrap().abs_diff(again[at].as_i64().unwrap()) <= 1, "{seen} {again}");
+    }
+    browser.value("document.querySelector('#begins').click()");
+    assert_eq!(browser.value("tracewing.compare().offset"), 0);
+
+    // What a link marks is where it says, also if B begins first.
+    let marked = "v=1&from=1000000&to=90000000&area=2000000-80000000&offset=-3000000";
+    browser.open(&format!("http://127.0.0.1:{}/#{marked}", viewer.port));
+    assert_eq!(browser.value("tracewing.view.link()"), marked);
+    assert_eq!(browser.value("tracewing.compare().begins"), object!([3_000_000, 0]));
+    // A stays where it is, and so does the area.
+    let marked = "[tracewing.view.area.from, tracewing.view.area.to].map((time) => time - tracewing.compare().begins[0])";
+    let before = browser.value(marked);
+    browser.key("<");
+    browser.wait("tracewing.compare().offset < -3000000");
+    assert_eq!(browser.value(marked), before);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// The busiest thread of a recording: its row there.
+fn busiest(viewer: &Viewer, path: &str) -> u64 {
+    let tracks = viewer.ask(path, "{}");
+    let threads = tracks["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "thread");
+    threads.max_by_key(|row| row["used"].as_u64()).unwrap()["id"].as_u64().unwrap()
+}
+
+#[test]
+fn what_is_selected_in_both_is_aligned_and_leads_on_in_its_recording() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = of_two("server", "clerks");
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let rows = [busiest(&viewer, "tracks"), SECOND + busiest(&viewer, "other/tracks")];
+    assert_eq!(browser.value("document.querySelector('#align').disabled"), true);
+    let length = number(&mut browser, "Math.min(...tracewing.compare().lengths)");
+    let mut times = Vec::new();
+    for (side, path) in ["at", "other/at"].into_iter().enumerate() {
+        let row = rows[side] % SECOND;
+        let asked = object!({ "row": row, "time": (length * 0.4) as u64, "step": 1 });
+        let found = viewer.ask(path, &asked.to_string());
+        let from = found["from"].as_u64().unwrap();
+        browser.value(&format!("tracewing.select({}, {from})", rows[side]));
+        browser.wait(&format!(
+            "tracewing.found()?.from === {from} && tracewing.view.state.row === {}",
+            rows[side]
+        ));
+        // The names of B's states are B's, and its neighbours are its own.
+        assert_eq!(browser.value("tracewing.found().state.name"), found["state"]["name"]);
+        assert_eq!(
+            browser.value("tracewing.found().after?.state.name ?? null"),
+            found["after"]["state"]["name"]
+        );
+        browser.wait("document.querySelectorAll('#details .listing .within').length > 0");
+        times.push(from as i64);
+    }
+    let in_b = "document.querySelector('#details h2').textContent.includes(' in B')";
+    assert_eq!(browser.value(in_b), true);
+    browser.key("b");
+    browser.wait(&format!("tracewing.compare().offset === {}", times[0] - times[1]));
+    // The selection has moved with B, and the next one of it is B's, too.
+    browser.wait(&format!("tracewing.found()?.from === {} + tracewing.compare().begins[0]", times[0]));
+    browser.key(".");
+    browser.wait(&format!("tracewing.found()?.from > {} + tracewing.compare().begins[0]", times[0]));
+    assert_eq!(browser.value("tracewing.view.state.row"), rows[1]);
+    // Its events are those that B has around the state.
+    browser.wait("document.querySelectorAll('#details .listing .within').length > 0");
+    let own =
+        "[tracewing.found().from, tracewing.found().to].map((time) => time - tracewing.compare().begins[1])";
+    let span = browser.value(own);
+    let asked = object!({ "from": span[0], "to": span[1], "most": 200 });
+    let count = viewer.ask("other/events", &asked.to_string())["events"].as_array().unwrap().len();
+    assert_eq!(browser.value("document.querySelectorAll('#details .listing .within').length"), count);
+    // So is why it took so long.
+    browser.key("y");
+    browser.wait("tracewing.path() !== null");
+    let rows = "tracewing.path().steps.every(({ actor }) => actor.row === null || actor.row >= 2 ** 33)";
+    assert_eq!(browser.value(rows), true);
+
+    // A search finds what the chosen recording has.
+    for (side, path) in ["find", "other/find"].into_iter().enumerate() {
+        if side == 1 {
+            browser.value("document.querySelector('#within').click()");
+        }
+        browser.value("void tracewing.search.start('mutex', true)");
+        browser.wait("tracewing.search.state?.is_done && tracewing.search.at === 0");
+        let found = viewer.ask(path, r#"{"text":"mutex"}"#)["search"].clone();
+        let path = path.replace("find", "found");
+        let asked = object!({ "search": found, "from": 0, "to": 1_000_000_000, "count": 100 }).to_string();
+        let mut state = Value::Null;
+        tracewing_testing::wait_until("the search ends", || {
+            state = viewer.ask(&path, &asked);
+            state["is_done"] == true
+        });
+        assert_eq!(browser.value("tracewing.search.state.count"), state["count"], "{path}");
+    }
+    browser.wait("tracewing.shown().find(({ id }) => id === tracewing.chosen())?.side === 1");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn an_area_of_both_is_compared_by_name_and_by_number() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = of_two("server", "clerks");
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    browser.value("(() => { const input = document.querySelector('#offset'); input.value = '3 ms'; input.dispatchEvent(new Event('change')); })()");
+    browser.settle();
+    browser.key("m");
+    browser.wait("document.querySelectorAll('#details .figures tbody tr').length > 3");
+    // What is said of the CPUs is what the server says of those of each, in its own time.
+    let area = browser.value("[tracewing.view.area.from, tracewing.view.area.to]");
+    let [from, to] = [0, 1].map(|at| area[at].as_u64().unwrap());
+    let shown = browser.value("[...[...document.querySelectorAll('#details .figures tbody tr')].find((line) => line.firstElementChild.textContent === 'CPUs').querySelectorAll('td')].map(({ dataset }) => Number(dataset.ns))");
+    let mut sums = Vec::new();
+    for (path, begin) in [("statistics", 0), ("other/statistics", 3_000_000)] {
+        let asked = object!({ "from": from.saturating_sub(begin), "to": to - begin, "rows": [u32::MAX] });
+        let rows = viewer.ask(path, &asked.to_string())["rows"].as_array().unwrap().clone();
+        let of = |row: &Value| (1..5).map(|class| row["classes"][class].as_i64().unwrap()).sum::<i64>();
+        sums.push((rows.len() as i64, rows.iter().map(of).sum::<i64>()));
+    }
+    let [(few, a), (more, b)] = sums[..] else { unreachable!() };
+    assert_eq!(shown, object!([few, more, a, b, b - a]));
+    // Other measures, and the other tabs.
+    browser.value("[...document.querySelectorAll('#details .measures button')].find((one) => one.textContent === 'blocked').click()");
+    browser.wait("document.querySelector('#details .figures thead').textContent.includes('blocked A')");
+    for (kind, column) in
+        [("waits", "count A"), ("locks", "p99 B"), ("calls", "total B"), ("tasks", "busy A")]
+    {
+        browser.value(&format!("document.querySelector('#details [data-tab={kind}]').click()"));
+        browser
+            .wait(&format!("document.querySelector('#details [data-tab={kind}]')?.ariaCurrent === 'true'"));
+        browser.wait(&format!("(document.querySelector('#details .figures thead')?.textContent ?? document.querySelector('#details .tabs + div p')?.textContent ?? '').match(/{column}|Neither/) !== null"));
+    }
+    browser.value("document.querySelector('#details [data-tab=samples]').click()");
+    browser.wait("document.querySelectorAll('#details h3').length === 2 && !document.querySelector('#details progress')");
+    // A number leads to the tracks that it sums up, of one recording.
+    browser.value("document.querySelector('#details [data-tab=\"\"]').click()");
+    browser.wait("!!document.querySelector('#details .figures tbody td .link')");
+    browser.value("[...document.querySelectorAll('#details .figures tbody tr')].find((line) => line.firstElementChild.textContent === 'CPUs').querySelectorAll('td .link')[1].click()");
+    browser.wait("tracewing.view.area.rows?.every((row) => row >= 2 ** 33)");
+    browser.wait("document.querySelectorAll('#details tbody tr[data-row]').length > 0");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
