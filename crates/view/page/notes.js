@@ -7,6 +7,7 @@ import { ink } from "./classes.js";
 import { endJob } from "./job.js";
 import { notice } from "./opening.js";
 import { element, head } from "./selection.js";
+import { beginOf, bySide, sideOf } from "./sides.js";
 import { download, table } from "./tables.js";
 import { exact } from "./time.js";
 import { HEIGHT } from "./tracks.js";
@@ -19,26 +20,44 @@ const [REQUEST, FILE] = [40_000, 4_000_000];
 const [MOST, BYTES, PART] = [1000, 2000, /^[0-9A-Za-z]{0,32}$/];
 
 /** @typedef {{kind: string, number: string, process: string}} Track */
-/** @typedef {{time: number, track: Track | null, text: string}} Note */
+/** `time`: since its recording begins; `side`: which of two recordings it is about. @typedef {{time: number, track: Track | null, text: string, side: number}} Note */
+
+/** When a note is, on the page's scale. @param {Note} note */
+const at = ({ time, side }) => time + beginOf(side);
 
 export class Notes {
   /** @param {import("./page.js").Page} page @param {HTMLElement} place the panel */
   constructor(page, place) {
     this.page = page;
     this.place = place;
-    /** @type {Note[]} */
-    this.list = [];
+    /** In the order of time within each recording. @type {Note[][]} */
+    this.lists = [[]];
+    /** Rows by what notes have of them, and of which rows it was made. @type {Map<string, import("./tracks.js").Row[]>} */
+    this.known = new Map();
+    this.knownOf = { rows: this.page.rows, size: -1 };
     /** Where the notes are in the picture: left, top, right, bottom. @type {[number, number, number, number, Note][]} */
     this.boxes = [];
   }
 
   async load() {
+    const sides = this.page.compare ? [0, 1] : [0];
     try {
-      this.list = (await ask("notes")).notes;
-      this.page.redraw();
+      const answers = await Promise.all(sides.map((side) => ask("notes", { side })));
+      answers.forEach(({ notes }, side) => this.keep(notes, side));
     } catch (error) {
       this.page.lost(error);
     }
+  }
+
+  /** Takes the notes of a recording. @param {Omit<Note, "side">[]} notes in the order of time @param {number} side */
+  keep(notes, side) {
+    this.lists[side] = notes.map((note) => ({ ...note, side }));
+    this.page.redraw();
+  }
+
+  /** All notes. */
+  get list() {
+    return this.lists.flat();
   }
 
   /** Adds and removes some; whether that was done. @param {Note[]} add @param {Note[]} remove */
@@ -54,8 +73,11 @@ export class Notes {
 
   /** @param {Note[]} add @param {Note[]} remove */
   async send(add, remove) {
-    this.list = (await ask("note", { add, remove })).notes;
-    this.page.redraw();
+    for (const side of this.lists.keys()) {
+      const own = (/** @type {Note[]} */ notes) => notes.filter((note) => note.side === side).map(({ time, track, text }) => ({ time, track, text }));
+      const change = { add: own(add), remove: own(remove) };
+      if (change.add.length + change.remove.length > 0) this.keep((await ask("note", { ...change, side })).notes, side);
+    }
   }
 
   /** The track of a row, by what stays the same in other indexes. @param {number} row @returns {Track | null} */
@@ -67,13 +89,35 @@ export class Notes {
   }
 
   /** The row of a note. @param {Note} note @returns {number | null} */
-  row({ track, time }) {
+  row({ track, time, side }) {
     if (!track) return null;
-    const fit = [...this.page.rows.values()].filter(({ kind, number, parent }) => {
-      const process = parent === null ? "" : (this.page.rows.get(parent)?.number ?? "");
-      return kind === track.kind && number === track.number && process === track.process;
-    });
+    const fit = this.rows().get(JSON.stringify([side, track.kind, track.number, track.process])) ?? [];
+    time += beginOf(side);
     return (fit.find(({ begin, end }) => begin <= time && time <= end) ?? fit[0])?.id ?? null;
+  }
+
+  /** The rows by what notes have of them; made anew only when there are other rows. */
+  rows() {
+    const { rows } = this.page;
+    if (this.knownOf.rows === rows && this.knownOf.size === rows.size) return this.known;
+    this.knownOf = { rows, size: rows.size };
+    this.known = new Map();
+    for (const row of rows.values()) {
+      const process = row.parent === null ? "" : (rows.get(row.parent)?.number ?? "");
+      const key = JSON.stringify([sideOf(row.id), row.kind, row.number, process]);
+      const same = this.known.get(key);
+      if (same) same.push(row);
+      else this.known.set(key, [row]);
+    }
+    return this.known;
+  }
+
+  /** The notes between two times of the page: only these are looked at. @param {number} from @param {number} to */
+  between(from, to) {
+    return this.lists.flatMap((list, side) => {
+      const first = after(list, Math.ceil(from) - beginOf(side));
+      return list.slice(first, after(list, Math.floor(to) - beginOf(side) + 1, first));
+    });
   }
 
   /**
@@ -85,14 +129,17 @@ export class Notes {
     this.boxes = [];
     context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
     context.textBaseline = "middle";
-    const seen = this.list.filter(({ time }) => x(time) >= 0 && x(time) <= width);
+    const { from, to } = this.page.view;
+    /** Where the tracks are that are seen. @type {Map<number, number>} */
+    const places = new Map();
+    for (const { track, y } of layout.seen()) if (track.id !== null) places.set(track.id, y + HEIGHT / 2);
     /** Where the last text of each line ends: none is drawn over another. @type {Map<number, number>} */
     const ends = new Map();
-    for (const note of seen) {
+    for (const note of this.between(from, to)) {
       const row = this.row(note);
-      const [middle] = row === null ? [null] : layout.places([row]);
-      if (row !== null && (middle === null || middle < 0 || middle > height)) continue;
-      const [left, top] = [Math.round(x(note.time)), middle === null ? 2 : middle - HEIGHT / 2 + 2];
+      const middle = row === null ? null : places.get(row);
+      if (middle === undefined) continue;
+      const [left, top] = [Math.round(x(at(note))), middle === null ? 2 : middle - HEIGHT / 2 + 2];
       const line = note.text.split("\n", 1)[0];
       const text = line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line;
       const wide = Math.min(WIDEST, context.measureText(text).width) + 10;
@@ -135,11 +182,13 @@ export class Notes {
     input.addEventListener("change", () => void this.read(input));
     const into = element("button", "Add from a file");
     into.addEventListener("click", () => input.click());
-    buttons.append(add, out, into, input);
+    buttons.append(add);
+    // A file has the notes of one recording.
+    if (!this.page.compare) buttons.append(out, into, input);
     whole.append(title, buttons);
     /** @type {import("./tables.js").Column<Note>[]} */
     const columns = [
-      { title: "time", unit: "text", value: ({ time }) => exact(time), act: (note) => () => this.go(note), hint: "Show it" },
+      { title: "time", unit: "text", value: (note) => exact(at(note)), act: (note) => () => this.go(note), hint: "Show it" },
       { title: "track", unit: "text", value: (note) => this.where(note) },
       { title: "note", unit: "text", value: ({ text }) => text, act: (note) => () => this.edit(note), hint: "Change it" },
     ];
@@ -153,7 +202,7 @@ export class Notes {
   where(note) {
     const row = this.row(note);
     if (row !== null) return this.page.named(row);
-    return note.track ? `${note.track.kind} ${note.track.number}, not in this recording` : "all";
+    return note.track ? `${note.track.kind} ${note.track.number}, not in this recording` : this.page.compare ? `all of ${note.side ? "B" : "A"}` : "all";
   }
 
   /** Answers that come later do not take its place. @param {HTMLElement} whole */
@@ -171,24 +220,28 @@ export class Notes {
     const row = this.row(note);
     if (row !== null) this.page.choose(row);
     const half = (this.page.view.to - this.page.view.from) / 2;
-    if (note.time < this.page.view.from || note.time > this.page.view.to) this.page.view.set(note.time - half, note.time + half);
-    this.page.pointed = note.time;
+    const time = at(note);
+    if (time < this.page.view.from || time > this.page.view.to) this.page.view.set(time - half, time + half);
+    this.page.pointed = time;
     this.page.redraw();
   }
 
   /** Where a new one is: at the selection, the area, or the middle. @returns {Note} */
   fresh() {
     const { found, chosen, view } = this.page;
-    if (view.state && found) return { time: found.from, track: this.track(view.state.row), text: "" };
+    const made = (/** @type {number} */ time, /** @type {number | null} */ row, /** @type {number} */ side) =>
+      ({ time: Math.max(0, time - beginOf(side)), track: row === null ? null : this.track(row), text: "", side });
+    if (view.state && found) return made(found.from, view.state.row, sideOf(view.state.row));
     const row = view.area ? (view.area.rows?.length === 1 ? view.area.rows[0] : null) : (chosen?.id ?? null);
     const time = Math.round(view.area?.from ?? (view.from + view.to) / 2);
-    return { time, track: row === null ? null : this.track(row), text: "" };
+    const isOfSecond = view.area ? view.area.rows !== null && bySide(view.area.rows)[0].length === 0 : chosen?.side === 1;
+    return made(time, row, Number(isOfSecond));
   }
 
   /** Changes a note, or makes a new one. @param {Note | null} old */
   edit(old) {
     const note = old ?? this.fresh();
-    const title = head(old ? "Note" : "New note", `${exact(note.time)}, ${this.where(note)}`, () => this.page.clear());
+    const title = head(old ? "Note" : "New note", `${exact(at(note))}, ${this.where(note)}`, () => this.page.clear());
     const [whole, text, buttons] = [element("div"), /** @type {HTMLTextAreaElement} */ (element("textarea")), element("div", undefined, "tabs")];
     [text.value, text.rows, text.maxLength] = [note.text, 4, 600];
     text.setAttribute("aria-label", "Text of the note");
@@ -221,7 +274,7 @@ export class Notes {
 
   /** Saves all as a file. */
   save() {
-    const text = JSON.stringify({ notes: this.list }, null, 1);
+    const text = JSON.stringify({ notes: this.list.map(({ time, track, text }) => ({ time, track, text })) }, null, 1);
     download(new Blob([text], { type: "application/json" }), "notes.json");
   }
 
@@ -262,6 +315,17 @@ export class Notes {
   }
 }
 
+/** How many notes of a list are before a time. @param {Note[]} list in the order of time @param {number} time @param {number} [from] so many are known to be */
+function after(list, time, from = 0) {
+  let [least, most] = [from, list.length];
+  while (least < most) {
+    const middle = (least + most) >> 1;
+    if (list[middle].time < time) least = middle + 1;
+    else most = middle;
+  }
+  return least;
+}
+
 /** The notes in the text of a file. @param {string} text @returns {Note[]} */
 function parsed(text) {
   const notes = JSON.parse(text)?.notes;
@@ -273,6 +337,6 @@ function parsed(text) {
     const { kind, number, process } = note.track ?? {};
     const isTrack = [kind, number, process].every((part) => typeof part === "string" && PART.test(part));
     if (note.track && !isTrack) throw new Error("a note has no such track");
-    return { time: note.time, track: note.track ? { kind, number, process } : null, text: note.text };
+    return { time: note.time, track: note.track ? { kind, number, process } : null, text: note.text, side: 0 };
   });
 }

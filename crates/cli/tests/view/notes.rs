@@ -63,6 +63,72 @@ fn they_are_kept_in_a_private_file_and_come_again() {
     assert_eq!(viewer.ask("notes", "{}"), kept);
 }
 
+/// What draws the notes of a window looks at these and no others.
+const DRAWN: &str = "Promise.all([import('/notes.js'), import('/tracks.js')]).then(([{ Notes }, { Layout }]) => {
+    const rows = new Map();
+    for (let id = 0; id < 5000; id++) rows.set(id, { id, kind: 'thread', number: String(id), parent: null, begin: 0, end: 1e9, name: 'x' });
+    let walks = 0;
+    const values = rows.values.bind(rows);
+    rows.values = () => (walks++, values());
+    const nodes = [...rows].map(([id, row]) => ({ ...row, children: [] }));
+    let scans = 0;
+    nodes.findIndex = nodes.find = nodes.indexOf = () => (scans++, -1);
+    const layout = new Layout(nodes, 0);
+    [layout.top, layout.height] = [24 * 100, 240];
+    const notes = new Notes({ rows, compare: null, redraw: () => {}, view: { from: 500, to: 520 } }, document.createElement('div'));
+    notes.keep([...Array(1000).keys()].map((time) => ({ time, track: time % 2 ? null : { kind: 'thread', number: String(time % 4 ? 105 : 7), process: '' }, text: 'x' })), 0);
+    let looks = 0;
+    notes.lists[0] = notes.lists[0].map((note) => new Proxy(note, { get: (of, key) => (looks += key === 'time', of[key]) }));
+    const context = document.createElement('canvas').getContext('2d');
+    for (let turn = 0; turn < 3; turn++) notes.draw(context, layout, (time) => (time - 500) * 10, 200, 240);
+    // Those of all tracks, and those of the track that is seen.
+    return { times: notes.boxes.map(([, , , , note]) => note.time), looks, walks, scans };
+})";
+
+#[test]
+fn drawing_costs_what_is_seen() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("clerks"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let drawn = browser.value(DRAWN);
+    let expected: Vec<u64> = (500..=520).filter(|time| time % 2 == 1 || time % 4 == 2).collect();
+    assert_eq!(drawn["times"], object!(expected));
+    assert!(drawn["looks"].as_u64() < Some(300), "{drawn}");
+    assert_eq!((&drawn["walks"], &drawn["scans"]), (&Value::from(1), &Value::from(0)));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn two_viewers_lose_none_of_each_others_notes() {
+    let first = Viewer::start(&stored("server"));
+    // Another server with the same folder of data, and a page of the same recording twice.
+    let home = tempfile::tempdir().unwrap();
+    std::fs::remove_dir(home.path()).unwrap();
+    std::os::unix::fs::symlink(first.home.path(), home.path()).unwrap();
+    let trace = stored("server");
+    let second = Viewer::with(&trace, home, 0, &[trace.to_str().unwrap()]);
+    let ways = [(&first, "note"), (&second, "note"), (&second, "other/note")];
+    std::thread::scope(|scope| {
+        for (writer, (viewer, path)) in ways.into_iter().enumerate() {
+            scope.spawn(move || {
+                let cookie = format!("Cookie: {}", viewer.cookie());
+                for time in 0..60 {
+                    let body = object!({ "add": [note(time, &writer.to_string())] }).to_string();
+                    let (status, _, why) = viewer.post(path, &[&cookie], &body);
+                    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&why));
+                }
+            });
+        }
+    });
+    for (viewer, path) in [(&first, "notes"), (&second, "notes"), (&second, "other/notes")] {
+        assert_eq!(viewer.ask(path, "{}")["notes"].as_array().unwrap().len(), 180, "{path}");
+    }
+    assert_eq!(files(&first).len(), 1);
+}
+
 #[test]
 fn they_are_few_and_short() {
     let viewer = Viewer::start(&stored("server"));

@@ -1,11 +1,18 @@
 //! `notes`: the user's notes about the recording; `note` adds, changes and removes some.
 
 use super::ask::{Refusal, parsed, ready, refused};
-use crate::notes::Note;
+use crate::notes::{About, Note};
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::path::Path;
+use tracewing_files::Tree;
+use tracewing_trace::uuid_text;
+
+/// Most bytes of a description that are read.
+const DESCRIPTION: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,20 +29,42 @@ struct Answer {
     notes: Vec<Note>,
 }
 
-pub(super) fn all(viewed: &Viewed) -> Result<Reply, Refusal> {
+/// What identifies the recording: when its recorder began, as the recording itself says; otherwise the UUID
+/// of its first trace that has one, or the time of its first event.
+fn about(viewed: &Viewed) -> Result<About, Refusal> {
     let begin = ready(viewed)?.index.tail().begin;
-    let notes = viewed.notes.all(begin);
+    let recording = viewed.recording();
+    let uuid = || recording.traces().iter().find_map(|trace| trace.class().uuid);
+    let key = match (viewed.inputs().iter().filter_map(|input| began(input)).min(), uuid()) {
+        (Some(began), _) => began.to_string(),
+        (None, Some(uuid)) => uuid_text(&uuid),
+        (None, None) => begin.as_ns().to_string(),
+    };
+    Ok(About { key, begin })
+}
+
+/// When the recorder began, in nanoseconds of real time, as the description of tracewing's own recordings
+/// says.
+fn began(input: &Path) -> Option<i64> {
+    let mut text = Vec::new();
+    let file = Tree::open(input).ok()?.file(Path::new("tracewing.json")).ok()?;
+    file.take(DESCRIPTION).read_to_end(&mut text).ok()?;
+    serde_json::from_slice::<serde_json::Value>(&text).ok()?.pointer("/clock/begin/realtime_ns")?.as_i64()
+}
+
+pub(super) fn all(viewed: &Viewed) -> Result<Reply, Refusal> {
+    let notes = viewed.notes.all(&about(viewed)?);
     let notes = notes.map_err(|why| Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, why })?;
     Ok(Reply::json(&Answer { notes }))
 }
 
 pub(super) fn change(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let Asked { remove, add } = parsed(body)?;
-    let begin = ready(viewed)?.index.tail().begin;
+    let about = about(viewed)?;
     if let Some(why) = add.iter().find_map(Note::fault) {
         return Err(refused(why));
     }
-    let notes = viewed.notes.change(begin, |notes| {
+    let notes = viewed.notes.change(&about, |notes| {
         notes.retain(|note| !remove.contains(note));
         notes.extend(add);
     });
