@@ -7,6 +7,7 @@ import { fit } from "./axis.js";
 import { ink } from "./classes.js";
 import { $, canvas } from "./opening.js";
 import { HEIGHT, tree } from "./tracks.js";
+import { SHORTEST } from "./window.js";
 
 /** @typedef {import("./page.js").Page} Page */
 /** @typedef {import("./tracks.js").Node} Node */
@@ -137,8 +138,7 @@ export class Live {
     const { page } = this;
     const wasAll = !this.follows && page.view.from === 0 && page.view.to === page.view.length;
     Object.assign(page.facts, { length: state.length, events: state.events, rows: state.rows });
-    page.view.length = Math.max(page.view.length, state.length);
-    if (wasAll) page.view.to = page.view.length;
+    this.lasts(state.length, wasAll);
     if (state.is_live && state.passes !== this.passes) this.moves();
     else if (state.changed !== this.changed) page.tiles.forget();
     else page.tiles.expire();
@@ -155,6 +155,21 @@ export class Live {
     page.redraw();
     // If a question fails, all of this is done again.
     this.version = state.version;
+  }
+
+  /**
+   * So long is the recording now. It can become shorter: what was read of a packet that was still being written may
+   * have had a wrong time, and was read again.
+   * @param {number} length @param {boolean} isAll whether all of it is seen
+   */
+  lasts(length, isAll) {
+    const { view } = this.page;
+    view.length = Math.max(length, SHORTEST);
+    this.end = Math.min(this.end, view.length);
+    if (isAll) view.to = view.length;
+    if (view.to <= view.length) return;
+    [view.from, view.to] = [Math.max(0, view.length - (view.to - view.from)), view.length];
+    this.seen = { from: view.from, to: view.to };
   }
 
   /** All was read again: rows have other places. */
@@ -224,9 +239,15 @@ export class Live {
  * All tracks, each with a text that stays the same when rows get other numbers.
  * @param {Node[]} nodes @param {string} above @param {(node: Node, key: string) => void} call
  */
-function each(nodes, above, call) {
-  for (const node of nodes) {
-    const key = `${above}/${node.kind}${node.id === null ? "" : ` ${node.kind === "events" || node.kind === "cpu" ? node.name : node.number}`}`;
+export function each(nodes, above, call) {
+  /** @type {Map<string, number>} */
+  const seen = new Map();
+  // Numbers of threads are used again: the earlier one comes first.
+  for (const node of [...nodes].sort((a, b) => a.begin - b.begin)) {
+    const name = `${above}/${node.kind}${node.id === null ? "" : ` ${node.kind === "events" || node.kind === "cpu" ? node.name : node.number}`}`;
+    const count = seen.get(name) ?? 0;
+    seen.set(name, count + 1);
+    const key = count === 0 ? name : `${name} (${count})`;
     call(node, key);
     each(node.children, key, call);
   }

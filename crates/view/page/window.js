@@ -5,7 +5,7 @@ import { isTab } from "./analyses.js";
 import { MOST_PINS, ORDERS } from "./tracks.js";
 
 /** Shortest window, in nanoseconds. */
-const SHORTEST = 50;
+export const SHORTEST = 50;
 /** Time without a change after which a view is one to come back to, in milliseconds. */
 const SETTLED = 400;
 

@@ -248,3 +248,54 @@ fn the_page_follows_pauses_and_says_when_it_has_ended() {
     }
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
+
+#[test]
+fn the_page_knows_tracks_again_and_how_long_the_recording_is() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&client::stored("clerks"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    // Two threads that had the same number one after the other, in any order.
+    let keys = browser.value(
+        "import('/live.js').then(({ each }) => {
+            const node = (id, number, begin) => ({ id, kind: 'thread', number, name: 'x', begin, children: [] });
+            const all = [node(1, '7', 90), node(2, '8', 50), node(3, '7', 10), node(4, '7', 30)];
+            const of = (nodes) => {
+                const found = {};
+                each(nodes, '', ({ id }, key) => (found[key] = id));
+                return found;
+            };
+            return [of(all), of([...all].reverse())];
+        })",
+    );
+    let expected = object!({ "/thread 7": 3, "/thread 7 (1)": 4, "/thread 7 (2)": 1, "/thread 8": 2 });
+    assert_eq!(keys, object!([expected, expected]));
+    // A wrong time made it long; then all was read again.
+    let seen = browser.value(
+        "Promise.all([import('/live.js'), import('/window.js')]).then(([{ Live }, { View }]) => {
+            const live = Object.create(Live.prototype);
+            const view = new View(1000);
+            Object.assign(live, { page: { view }, end: 1000, seen: {} });
+            const found = [];
+            for (const [length, isAll, from, to] of [[1e15, true, 0, 1000], [2000, true, 0, 1e15], [1e15, false, 500, 1500], [3000, false, 9e14, 1e15], [3000, false, 100, 200], [4000, false, 100, 200]]) {
+                [view.from, view.to, live.end] = [from, to, view.to];
+                live.lasts(length, isAll);
+                found.push([view.length, view.from, view.to, live.end <= view.length]);
+            }
+            return found;
+        })",
+    );
+    let long = 1_000_000_000_000_000_u64;
+    let expected = object!([
+        [long, 0, long, true],
+        [2000, 0, 2000, true],
+        [long, 500, 1500, true],
+        [3000, 0, 3000, true],
+        [3000, 100, 200, true],
+        [4000, 100, 200, true],
+    ]);
+    assert_eq!(seen, expected);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
