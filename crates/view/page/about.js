@@ -13,7 +13,7 @@ export function about(page) {
     ...(page.leftOut[0] ? [`the ${page.rows.size.toLocaleString("en")} busiest of ${facts.rows.toLocaleString("en")} tracks`] : []),
     ...(losses ? [`events missing in ${losses === 1 ? "1 place" : `${losses} places`}`] : []),
     ...(facts.is_cut_off ? ["a part could not be read"] : []),
-    `from ${facts.begin}`,
+    `from ${facts.begin.replace(/\.\d+/, "")}`,
   ].join(" · ");
-  $("about").title = $("about").textContent;
+  $("about").title = `${$("about").textContent}\nFirst event: ${facts.begin}`;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // What each key does.
 
-import { $ } from "./opening.js";
+import { $, notice } from "./opening.js";
 import { isGroup } from "./tracks.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -26,11 +26,12 @@ export function press(page, name) {
     enter: () => {
       if (page.chosen && isGroup(page.chosen)) page.toggle(page.chosen);
       else if (page.chosen?.id != null) void page.enter(page.chosen.id);
+      else say("Choose a track first: click its name, or press an arrow key.");
     },
-    ".": () => page.next(1, false),
-    ",": () => page.next(-1, false),
-    n: () => page.next(1, true),
-    y: () => page.panels.why(slow(page)),
+    ".": () => next(page, 1, false),
+    ",": () => next(page, -1, false),
+    n: () => next(page, 1, true),
+    y: () => why(page),
     g: () => {
       const { from, to } = page.found ?? page.view.why ?? page.view;
       if (!page.view.area) page.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: null });
@@ -42,15 +43,35 @@ export function press(page, name) {
     ">": () => page.compare?.step(1),
     c: () => $("share").click(),
     o: () => page.notes.edit(null),
-    i: () => page.chosen && page.pin(page.chosen),
+    i: () => (page.chosen ? page.pin(page.chosen) : say("Choose a track first: click its name, or press an arrow key.")),
     e: () => /** @type {HTMLElement | null} */ ($("details").querySelector("button"))?.focus(),
     1: () => markEnd(page, 0),
     2: () => markEnd(page, 1),
-    p: () => page.next(-1, true),
+    p: () => next(page, -1, true),
   };
   if (!Object.hasOwn(known, name)) return false;
   known[name]();
   return true;
+}
+
+/** What a key needs; gone with the next key or click. @param {string} text */
+function say(text) {
+  notice(new Error(text));
+  const hide = () => ($("notice").hidden = true);
+  for (const kind of ["pointerdown", "keydown"]) window.addEventListener(kind, hide, { once: true, capture: true });
+}
+
+/** @param {Page} page @param {-1 | 1} step @param {boolean} ofKind */
+function next(page, step, ofKind) {
+  if (page.view.state) page.next(step, ofKind);
+  else say("Select a state first: click it, or press Enter on a track.");
+}
+
+/** @param {Page} page */
+function why(page) {
+  const asked = slow(page);
+  if (asked && page.isWaiter(asked.row)) page.panels.why(asked);
+  else say("Select a state of a thread or task first, or choose its track: then the page says what it waited for.");
 }
 
 /** What is selected, then everything. @param {Page} page */

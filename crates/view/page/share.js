@@ -33,7 +33,9 @@ export function connectShare(page) {
     text.value = command(page);
     copy.textContent = "Copy";
     dialog.showModal();
-    text.select();
+    // Its begin is seen.
+    text.setSelectionRange(0, text.value.length, "backward");
+    text.scrollLeft = 0;
   });
   copy.addEventListener("click", async () => {
     text.select();

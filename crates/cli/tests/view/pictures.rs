@@ -138,3 +138,35 @@ fn lock(folder: &Path) {
     take(&mut browser, folder, "view-lock.png");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
+
+#[test]
+fn keys_say_what_they_need_and_dialogs_fit() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let said = "!document.querySelector('#notice').hidden && document.querySelector('#notice span').textContent.startsWith(";
+    for (key, what) in
+        [("y", "Select a state of"), (".", "Select a state first"), ("i", "Choose a track first")]
+    {
+        browser.key(key);
+        browser.wait(&format!("{said}'{what}')"));
+    }
+    // The next key does what it says, and nothing is in the way any more.
+    browser.key("ArrowDown");
+    assert_eq!(browser.value("document.querySelector('#notice').hidden"), true);
+    browser.key("?");
+    browser.wait("document.querySelector('#keys').open");
+    let fits =
+        "(({ scrollHeight, clientHeight }) => scrollHeight <= clientHeight)(document.querySelector('#keys'))";
+    assert_eq!(browser.value(fits), true);
+    browser.value("document.querySelector('#keys').close()");
+    // The begin of the command is seen, and all of it is selected.
+    browser.key("c");
+    browser.wait("document.querySelector('#sharing').open");
+    let shown = browser.value("(({ scrollLeft, selectionStart, selectionEnd, value }) => [scrollLeft, selectionStart, selectionEnd === value.length])(document.querySelector('#command'))");
+    assert_eq!(shown, object!([0, 0, true]));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
