@@ -9,6 +9,11 @@ fn plugin() -> String {
     PROGRAM.with_file_name("libplugin.so").display().to_string()
 }
 
+/// A program whose plug-ins wait for their recorders, however busy the machine is.
+fn patient() -> Resident {
+    Resident::of(Command::new(&*PROGRAM).env("TRACEWING_WAIT", "60000"))
+}
+
 fn load(program: &mut Resident, path: &str) {
     assert_eq!(program.order(&format!("load {path}")), "loaded");
 }
@@ -25,7 +30,7 @@ fn is_left(program: &Resident) -> bool {
 #[test]
 fn one_joins_when_it_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
-    let mut program = Resident::start();
+    let mut program = patient();
     // It stays loaded, and is attached to from the second round on.
     for (round, copies) in [("1", 1), ("2", 2), ("3", 2)] {
         let recorder = Recorder::start(&folder.path().join(round), program.pid, &[], copies);
@@ -54,7 +59,7 @@ fn one_joins_when_it_is_loaded() {
 #[test]
 fn one_of_a_program_with_several_copies_joins_once() {
     let folder = tempfile::tempdir().unwrap();
-    let mut program = Resident::start();
+    let mut program = patient();
     load(&mut program, &plugin());
     std::thread::sleep(Duration::from_millis(1500));
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 2);
@@ -72,7 +77,7 @@ fn one_of_a_program_with_several_copies_joins_once() {
 #[test]
 fn two_recorders_both_get_one() {
     let folder = tempfile::tempdir().unwrap();
-    let mut program = Resident::start();
+    let mut program = patient();
     let recorders = ["1", "2"].map(|name| (name, name.parse().unwrap()));
     let recorders =
         recorders.map(|(name, copies)| Recorder::start(&folder.path().join(name), program.pid, &[], copies));
@@ -89,7 +94,7 @@ fn two_recorders_both_get_one() {
 #[test]
 fn a_forked_child_may_load_it() {
     let folder = tempfile::tempdir().unwrap();
-    let mut program = Resident::start();
+    let mut program = patient();
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 1);
     assert_eq!(program.order(&format!("fork_load {}", plugin())), "0");
     let trace = recorder.trace().to_owned();
