@@ -133,7 +133,7 @@ impl<'w> Builder<'w> {
             let has_ended = thread.map_or(open.has_ended, |of| self.rows[of.0 as usize].has_ended);
             open.row.certain = match open.row.kind {
                 _ if has_ended => Duration::MAX,
-                RowKind::Events(_) => reached,
+                RowKind::Events(_) | RowKind::Samples => reached,
                 _ => open.last.map_or(Duration::ZERO, |last| last.to),
             };
         }
@@ -156,6 +156,7 @@ impl<'w> Builder<'w> {
             }
             rows.push(open.row);
         }
+        hide_doubted_calls(&mut rows);
         let new = self.known.map_or(&mut [][..], |known| &mut rows[known..]);
         new.iter_mut().for_each(|row| row.certain = Duration::ZERO);
         add_processes(&mut rows);
@@ -275,6 +276,19 @@ impl OpenRow {
         self.row.wakes.extend(std::mem::take(&mut self.wakes).finish(body));
         if let Some(levels) = self.levels.take() {
             self.row.levels = levels.finish(body);
+        }
+    }
+}
+
+/// A thread that makes calls which are not recorded may have been in one at any time in which its mode was
+/// thought to be known: its system calls are not shown.
+fn hide_doubted_calls(rows: &mut [Row]) {
+    for at in 0..rows.len() {
+        let thread = rows[at].parent.filter(|_| rows[at].kind == RowKind::SystemCalls);
+        if thread.is_some_and(|thread| !rows[thread.0 as usize].doubted.is_zero()) {
+            let row = &mut rows[at];
+            (row.begin, row.end, row.used) = (Duration::MAX, Duration::ZERO, Duration::ZERO);
+            (row.leaves, row.levels) = (Vec::new(), Vec::new());
         }
     }
 }

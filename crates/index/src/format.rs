@@ -18,7 +18,7 @@ use tracewing_timeline::{Class, StateId};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// The last figure is the version: a change of the format changes it.
-const MAGIC: [u8; 8] = *b"TWStats6";
+const MAGIC: [u8; 8] = *b"TWStats7";
 pub(crate) const HEAD: usize = 64;
 pub(crate) const FOOT: usize = 32;
 

@@ -5,7 +5,7 @@
 //! | module | does |
 //! |---|---|
 //! | `cache` | [`Cache`]: where indexes are kept, and for how long |
-//! | `make`, `builder`, `table`, `parts`, `own` | the one pass over a recording that makes it |
+//! | `make`, `builder`, `table`, `parts`, `own`, `system` | the one pass over a recording that makes it |
 //! | `live` | the same pass while the recording is made |
 //! | `format` | the file: head, tail ([`Tail`]), foot |
 //! | `row` | [`Row`]: what has states over time, and where its blocks are |
@@ -61,6 +61,7 @@ mod picture;
 mod row;
 mod spans;
 mod statistics;
+mod system;
 mod table;
 #[cfg(test)]
 mod tests;

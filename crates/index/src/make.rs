@@ -5,6 +5,7 @@ use crate::builder::Builder;
 use crate::error::Error;
 use crate::format::{self, HEAD, Identity, LossMark, Tail};
 use crate::parts::{FunctionNames, Parts};
+use crate::system::SystemCalls;
 use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -30,6 +31,7 @@ pub struct Made {
 pub(crate) struct Pass<'w> {
     pub(crate) states: States<Builder<'w>>,
     pub(crate) parts: Parts,
+    calls: SystemCalls,
     losses: Vec<LossMark>,
     failed: &'w Cell<bool>,
 }
@@ -45,6 +47,11 @@ impl Fold for Pass<'_> {
             _ => {}
         }
         self.states.change(change);
+        if let Change::LwpDid { lwp, doing, from, to } = change
+            && from < to
+        {
+            self.calls.did(lwp, doing, (from, to), &mut self.states);
+        }
     }
 }
 
@@ -74,7 +81,8 @@ impl<'w> Pass<'w> {
     /// One that has seen nothing yet; `scratch` is a folder for temporary files.
     pub(crate) fn new(body: Body<'w>, pairs: Pairs, scratch: &Path, failed: &'w Cell<bool>) -> Self {
         let states = States::new(Builder::new(body), scratch);
-        Pass { states, parts: Parts::new(pairs), losses: Vec::new(), failed }
+        let (calls, losses) = Default::default();
+        Pass { states, parts: Parts::new(pairs), calls, losses, failed }
     }
 
     /// Another one that has seen the same up to `reached`, and writes to `body`: it can be finished while
@@ -91,7 +99,8 @@ impl<'w> Pass<'w> {
         let reached = self.states.sink.time(reached);
         let sink = self.states.sink.same(body, reached);
         let states = self.states.same(sink)?;
-        Ok(Pass { states, parts: self.parts.same(), losses: self.losses.clone(), failed })
+        let (calls, losses) = (self.calls.clone(), self.losses.clone());
+        Ok(Pass { states, parts: self.parts.same(), calls, losses, failed })
     }
 
     /// Ends what lasts. Gives what remains to be written, and a tail without states and rows.

@@ -1,4 +1,4 @@
-//! Programs' own events, by provider, and their spans.
+//! Programs' own events, by provider, and their spans; and samples.
 //!
 //! Events whose meaning the vocabulary knows have tracks of another kind, and are left out here.
 
@@ -10,6 +10,7 @@ use tracewing_timeline::{Class, StateId, States, TrackId};
 use tracewing_trace::super_trace::Seen;
 use tracewing_trace::{Classes, EventRef, Places};
 use tracewing_units::{SpanNumber, Timestamp};
+use tracewing_vocabulary::profile::Sample;
 use tracewing_vocabulary::span::{Begin, Close, End, Enter, Exit, Follows, New, Record};
 use tracewing_vocabulary::{Class as Known, function, own};
 
@@ -21,6 +22,9 @@ const MOST: usize = 64;
 enum Meaning {
     Event {
         provider: Box<str>,
+        state: StateId,
+    },
+    Sample {
         state: StateId,
     },
     /// A thread comes into a span; `begins`: which begins with it.
@@ -56,6 +60,7 @@ pub(crate) struct Own {
     /// By the row of the thread: rows by provider, rows of spans by depth, and the spans that it is in.
     providers: HashMap<TrackId, Vec<(Box<str>, TrackId)>>,
     spans: HashMap<TrackId, Vec<TrackId>>,
+    samples: HashMap<TrackId, TrackId>,
     open: HashMap<TrackId, Vec<Open>>,
 }
 
@@ -77,6 +82,12 @@ impl Own {
                 if let Some(row) = row_of(self.providers.entry(of).or_default(), provider, of, states) {
                     states.sink.happened(row, *state, time);
                 }
+            }
+            Meaning::Sample { state } => {
+                let (of, builder) = (states.lwp_track(lwp, tid), &mut states.sink);
+                let new = || builder.part(RowKind::Samples, "", of);
+                let row = *self.samples.entry(of).or_insert_with(new);
+                states.sink.happened(row, *state, time);
             }
             Meaning::Enters { state, begins, places } => {
                 let Some(Enter { span }) = places.read(seen.event) else { return };
@@ -153,6 +164,9 @@ fn row_of(
 fn meaning(name: &str, event: &EventRef<'_>, state: &mut dyn FnMut(Class, &str) -> StateId) -> Meaning {
     // Only events of programs have a provider in their names.
     let Some((provider, _)) = split(name) else { return Meaning::Nothing };
+    if name == Sample::NAME {
+        return Meaning::Sample { state: state(Class::Event, name) };
+    }
     let is_known = Known::of_name(name).is_some() && name != own::Panic::NAME;
     if is_known || provider == function::PROVIDER {
         return Meaning::Nothing;

@@ -31,6 +31,11 @@ pub enum RowKind {
     /// The locks that a thread or a task waits for or has: several at the same time are in several rows, of
     /// which this is the number. Its parent is the thread or task.
     Locks(u32),
+    /// The samples of a thread, each a state of one nanosecond. Its parent is the thread.
+    Samples,
+    /// The system calls that a thread is in, also while it sleeps there. Time without a state is in the
+    /// program. Its parent is the thread.
+    SystemCalls,
 }
 
 /// Something with states over time. Its times are since the index begins.
@@ -76,9 +81,18 @@ pub(crate) struct Entry {
 }
 
 impl Row {
-    /// Whether it is a part of a thread or task: its functions, spans, events or locks.
+    /// Whether it is a part of a thread or task: its functions, spans, events, locks, samples or system
+    /// calls.
     pub fn is_part(&self) -> bool {
-        matches!(self.kind, RowKind::Calls(_) | RowKind::Locks(_) | RowKind::Spans(_) | RowKind::Events(_))
+        match self.kind {
+            RowKind::Cpu(_) | RowKind::Process(_) | RowKind::Thread(_) | RowKind::Task(_) => false,
+            RowKind::Calls(_)
+            | RowKind::Locks(_)
+            | RowKind::Spans(_)
+            | RowKind::Events(_)
+            | RowKind::Samples
+            | RowKind::SystemCalls => true,
+        }
     }
 
     pub(crate) fn new(kind: RowKind) -> Self {
@@ -118,6 +132,8 @@ impl Row {
             RowKind::Locks(number) => (5, u64::from(number)),
             RowKind::Spans(depth) => (6, u64::from(depth)),
             RowKind::Events(number) => (7, u64::from(number)),
+            RowKind::Samples => (8, 0),
+            RowKind::SystemCalls => (9, 0),
         };
         put(out, kind);
         put(out, number);
@@ -148,6 +164,8 @@ impl Row {
             5 => RowKind::Locks(small?),
             6 => RowKind::Spans(small?),
             7 => RowKind::Events(small?),
+            8 => RowKind::Samples,
+            9 => RowKind::SystemCalls,
             _ => return Err(Damaged(Damage::NoRowKind)),
         };
         let process = process(bytes.number()?)?;

@@ -19,6 +19,8 @@ enum Source {
     Called(FunctionId),
     /// A span, or an event of a program, by its number among their names.
     Own(usize),
+    /// A thread was in this system call, on a CPU or not.
+    SystemCall(Name),
     /// A thread waited for a lock of this kind, or had it.
     Lock(&'static str, LockAddress),
 }
@@ -30,6 +32,7 @@ pub(crate) struct Table {
     /// By the timeline's number.
     numbers: Vec<Option<StateId>>,
     functions: Vec<Option<StateId>>,
+    system_calls: Vec<Option<StateId>>,
     locks: HashMap<(&'static str, LockAddress, Class), StateId>,
     /// Names of spans and events, and their states.
     own: Vec<String>,
@@ -58,10 +61,7 @@ impl Table {
     #[cold]
     fn add_number(&mut self, state: StateId, names: &StateNames) -> StateId {
         let number = self.add(names.class(state), Source::Timeline(state));
-        if self.numbers.len() <= state.0 as usize {
-            self.numbers.resize(state.0 as usize + 1, None);
-        }
-        self.numbers[state.0 as usize] = Some(number);
+        keep(&mut self.numbers, state.0 as usize, number);
         number
     }
 
@@ -73,14 +73,23 @@ impl Table {
     /// The state of a thread in a function.
     pub(crate) fn called(&mut self, function: FunctionId) -> StateId {
         let number = function as usize;
-        if self.functions.len() <= number {
-            self.functions.resize(number + 1, None);
-        }
-        if let Some(known) = self.functions[number] {
-            return known;
+        if let Some(Some(known)) = self.functions.get(number) {
+            return *known;
         }
         let new = self.add(Class::Call, Source::Called(function));
-        self.functions[number] = Some(new);
+        keep(&mut self.functions, number, new);
+        new
+    }
+
+    /// The state of a thread in a system call, on a CPU or not.
+    #[inline]
+    pub(crate) fn system_call(&mut self, call: Name) -> StateId {
+        let number = call.0 as usize;
+        if let Some(Some(known)) = self.system_calls.get(number) {
+            return *known;
+        }
+        let new = self.add(Class::Call, Source::SystemCall(call));
+        keep(&mut self.system_calls, number, new);
         new
     }
 
@@ -136,6 +145,10 @@ impl Table {
                 let name = function(called);
                 State { class: *class, about: name.clone(), name, thread: None }
             }
+            Source::SystemCall(call) => {
+                let name = text(call).to_owned();
+                State { class: *class, about: name.clone(), name, thread: None }
+            }
             Source::Own(number) => {
                 let name = self.own[number].clone();
                 // Without its provider.
@@ -153,6 +166,14 @@ impl Table {
         };
         self.states.iter().map(&mut state).collect()
     }
+}
+
+/// Remembers the state of a number.
+fn keep(states: &mut Vec<Option<StateId>>, number: usize, state: StateId) {
+    if states.len() <= number {
+        states.resize(number + 1, None);
+    }
+    states[number] = Some(state);
 }
 
 /// The provider in a class's name, and the event's own name. A provider can be a path: `shop::db:query`.

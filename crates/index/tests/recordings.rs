@@ -145,7 +145,7 @@ fn cpus_do_what_their_threads_do() {
                 RowKind::Cpu(_) => cpus += running.sum::<Duration>(),
                 RowKind::Thread(_) => threads += running.sum::<Duration>(),
                 RowKind::Process(_) | RowKind::Task(_) => {}
-                RowKind::Calls(_) | RowKind::Locks(_) | RowKind::Spans(_) | RowKind::Events(_) => {}
+                _ => assert!(row.is_part()),
             }
             assert!(sums.values().copied().sum::<Duration>() <= length);
         }

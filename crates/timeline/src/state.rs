@@ -29,7 +29,7 @@ pub enum Class {
     Nested,
     /// A CPU without a running thread.
     Idle,
-    /// A thread is in a function or a span.
+    /// A thread is in a function or a span; in the track of its system calls, in one of these.
     Call,
     /// It waits for a lock.
     Waits,

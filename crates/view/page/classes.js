@@ -22,7 +22,7 @@ export const CLASSES = [
   { name: "blocked", light: "#dfe4ea", dark: "#2c3641" },
   { name: "nested", light: "#009e73", dark: "#2bb58c" },
   { name: "idle", light: "#f0f2f5", dark: "#1f262e" },
-  { name: "function, span", light: "#8fb7d9", dark: "#4b7ea8" },
+  { name: "function, span, call", light: "#8fb7d9", dark: "#4b7ea8" },
   { name: "waits for lock", light: "#f0b27f", dark: "#8f5a2e", hatch: "falling" },
   { name: "has lock", light: "#5aa469", dark: "#6dbb7d" },
   { name: "event", light: "#1b222b", dark: "#e4e9ef" },

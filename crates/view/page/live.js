@@ -6,7 +6,7 @@ import { about } from "./about.js";
 import { fit } from "./axis.js";
 import { ink } from "./classes.js";
 import { $, canvas } from "./opening.js";
-import { HEIGHT, tree } from "./tracks.js";
+import { HEIGHT, isMarks, tree } from "./tracks.js";
 import { SHORTEST } from "./window.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -228,7 +228,7 @@ export class Live {
     const { from, to } = page.view;
     context.fillStyle = ink("--paper");
     for (const { track, y } of page.layout.seen()) {
-      const certain = track.id === null || track.kind === "events" ? Infinity : this.certain.get(track.id) ?? Infinity;
+      const certain = track.id === null || isMarks(track) ? Infinity : this.certain.get(track.id) ?? Infinity;
       if (certain >= to) continue;
       for (let x = Math.max(0, Math.ceil(((certain - from) / (to - from)) * width)); x < width; x += 4) context.fillRect(x, y + 3, 1, HEIGHT - 6);
     }

@@ -9,16 +9,17 @@ import { SECOND } from "./sides.js";
 
 /**
  * Whether a loss can affect a track. Kernel events: the CPU and every thread, since each may have run there.
- * Programs' events: every thread and task, with all parts.
+ * Programs' events: every thread and task, with the parts of which they report. Samples: tracks of these.
  * @param {import("./tracks.js").Node} track @param {Loss} loss
  */
 export function touches(track, { scope, cpu, side }) {
   if ((track.side ?? 0) !== (side ?? 0)) return false;
   if (scope === "kernel") {
     if (track.kind === "cpu") return cpu === null || track.name === `CPU ${cpu}`;
-    return !isPart(track) || track.kind === "locks";
+    return !isPart(track) || track.kind === "locks" || track.kind === "system calls";
   }
-  return scope === "programs" && track.kind !== "cpu" && Number(track.id) % SECOND !== ALL_CPUS;
+  if (scope === "samples") return track.kind === "samples";
+  return scope === "programs" && track.kind !== "samples" && track.kind !== "system calls" && track.kind !== "cpu" && Number(track.id) % SECOND !== ALL_CPUS;
 }
 
 /**
@@ -42,6 +43,6 @@ export function lossAt(track, losses, time) {
   const found = losses.find((loss) => loss.from <= time && time <= loss.to && touches(track, loss));
   if (!found) return null;
   const count = found.events === null ? "events" : `${found.events.toLocaleString("en")} ${found.events === 1 ? "event" : "events"}`;
-  const whose = found.scope === "kernel" ? `of the kernel${found.cpu === null ? "" : ` on CPU ${found.cpu}`}` : "of programs";
+  const whose = found.scope === "samples" ? "of the profile" : found.scope === "kernel" ? `of the kernel${found.cpu === null ? "" : ` on CPU ${found.cpu}`}` : "of programs";
   return `${count} ${whose} missing here`;
 }

@@ -16,7 +16,7 @@ import { showState } from "./selection.js";
 import { Tiles } from "./tiles.js";
 import { sideOf, SECOND } from "./sides.js";
 import { tip } from "./tip.js";
-import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, all, ids, isGroup, isPart, label, reorder, shown, tree } from "./tracks.js";
+import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, all, ids, isGroup, isMarks, isPart, label, reorder, shown, tree } from "./tracks.js";
 import { View } from "./window.js";
 
 /** How far from an event it may be clicked, in pixels. */
@@ -186,7 +186,7 @@ export class Page {
     const { from, to } = this.view;
     if (isGroup(track)) this.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
     else if (track.id === null) this.clear();
-    else if (track.kind === "events") void this.nearest(track.id, time);
+    else if (isMarks(track)) void this.nearest(track.id, time);
     else void this.select(track.id, Math.floor(time), 0);
   }
 

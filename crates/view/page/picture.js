@@ -7,7 +7,7 @@ import { CLASSES, PARTS, color, ink, patterns, textOn } from "./classes.js";
 import { hatch } from "./losses.js";
 import { columns, counts, marks, paint } from "./pixels.js";
 import { beginOf, bySide, sideOf } from "./sides.js";
-import { HEIGHT } from "./tracks.js";
+import { HEIGHT, isMarks } from "./tracks.js";
 
 /** @typedef {import("./tracks.js").Node} Node */
 /** @typedef {{class: number, name: string, about: string, thread: number | null}} State */
@@ -82,7 +82,7 @@ export class Picture {
       const [first, last] = [Math.round((y + MARGIN) * ratio), Math.round((y + HEIGHT - MARGIN) * ratio)];
       if (at < layout.pinned) target.fill(0, Math.round(y * ratio) * wide, Math.round((y + HEIGHT) * ratio) * wide);
       if (track.id === null) continue;
-      if (track.kind === "events") {
+      if (isMarks(track)) {
         this.events(track.id, target, [first, last], shift, ratio);
         continue;
       }
@@ -133,7 +133,7 @@ export class Picture {
       }
       if (track.extent) extent(context, track, y, x, width);
       if (track.id === null) continue;
-      if (track.kind === "events") this.eventNames(context, track.id, y, x, width);
+      if (isMarks(track)) this.eventNames(context, track.id, y, x, width);
       else this.names(context, track.id, y, x, width);
       if (track.end <= this.view.from) hint(context, "◂ earlier", 6, y);
       else if (track.begin >= this.view.to) hint(context, "later ▸", width - 56, y);

@@ -6,7 +6,7 @@ import { touches } from "./losses.js";
 import { $, canvas } from "./opening.js";
 import { download } from "./tables.js";
 import { duration, exact, marks } from "./time.js";
-import { HEIGHT } from "./tracks.js";
+import { HEIGHT, isMarks } from "./tracks.js";
 
 /** Width of labels, height of the axis, and space around states, in pixels. */
 const [LABELS, AXIS, MARGIN] = [270, 30, 3];
@@ -83,7 +83,7 @@ export function svg(page) {
     group.append(made("text", { x: 10 + track.level * 14, y: top + 16, fill: ink("--ink") }, cut(titled(track), 30 - track.level * 2)));
     const heights = track.id === null ? undefined : picture.drawn.get(track.id);
     if (heights && track.id !== null) {
-      group.append(...(track.kind === "events" ? ticks(page, track.id, top, width / wide, made) : areas(heights, top, width / wide, made)));
+      group.append(...(isMarks(track) ? ticks(page, track.id, top, width / wide, made) : areas(heights, top, width / wide, made)));
       group.append(...names(page, track, top, x, width, made));
     }
     for (const loss of picture.losses) {
@@ -134,7 +134,7 @@ function ticks(page, row, top, pixel, made) {
 
 /** Names in states, where there is room. @param {import("./page.js").Page} page @param {import("./tracks.js").Node} track @param {number} top @param {(time: number) => number} x @param {number} width @param {Made} made */
 function names(page, track, top, x, width, made) {
-  if (track.id === null || track.kind === "events") return [];
+  if (track.id === null || isMarks(track)) return [];
   return (page.picture.spans.get(track.id) ?? []).flatMap(([number, from, to]) => {
     const [left, right] = [Math.max(LABELS, x(from)), Math.min(LABELS + width, x(to))];
     const state = page.picture.states.get(number);

@@ -5,7 +5,7 @@ import { CLASSES } from "./classes.js";
 import { lossAt } from "./losses.js";
 import { $, canvas } from "./opening.js";
 import { duration } from "./time.js";
-import { HEIGHT, isPart } from "./tracks.js";
+import { HEIGHT, isMarks, isPart } from "./tracks.js";
 
 /** How far from an event the pointer may be, in pixels. */
 const NEAR = 4;
@@ -38,7 +38,7 @@ export function tip(page) {
 function content(page, track, row, drawn) {
   const time = /** @type {number} */ (page.pointer());
   const spans = page.picture.spans.get(row);
-  if (track.kind === "events") return events(page, row, time);
+  if (isMarks(track)) return events(page, row, time);
   const span = spans?.find(([, from, to]) => from <= time && time < to);
   const state = span && page.picture.states.get(span[0]);
   if (!state || !span) return shares(page, drawn, track);

@@ -41,7 +41,12 @@ const UNFOLDED = 60;
 
 /** Whether a row is a part of a thread or task. @param {{kind: string}} row */
 export function isPart({ kind }) {
-  return ["functions", "locks", "spans", "events"].includes(kind);
+  return ["functions", "locks", "spans", "events", "samples", "system calls"].includes(kind);
+}
+
+/** Whether a track has events, which are drawn as marks. @param {{kind: string}} track */
+export function isMarks({ kind }) {
+  return kind === "events" || kind === "samples";
 }
 
 /** Whether a track stands for others, which its picture sums up. @param {{kind: string}} track */
@@ -51,7 +56,7 @@ export function isGroup({ kind }) {
 
 /** @param {Row} row @returns {Node} */
 function node(row) {
-  const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks", spans: "spans", events: "events" };
+  const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks", spans: "spans", events: "events", samples: "samples", "system calls": "system calls" };
   const unnamed = row.kind === "process" && row.number === "" ? "process unknown" : names[/** @type {"cpu"} */ (row.kind)];
   const name = row.kind === "cpu" ? unnamed : row.name || unnamed;
   // Functions and spans by the number of those around them; events by provider; rows of several locks at the same time.

@@ -265,3 +265,32 @@ fn each_event_is_counted_in_any_window_even_those_of_one_time() {
         assert_eq!(drawn, (times.iter().filter(inside).count() + late) as u64);
     }
 }
+
+#[test]
+fn a_thread_that_makes_unrecorded_calls_shows_none() {
+    for is_doubted in [false, true] {
+        let (mut bytes, head) = (Vec::new(), format::head(IDENTITY));
+        let mut body = Body::new(&mut bytes);
+        body.write(&head);
+        let mut builder = Builder::new(body);
+        builder.begin = Some(BEGIN);
+        let thread = builder.track(Track::Lwp(Tid(7)));
+        let row = builder.part(RowKind::SystemCalls, "", thread);
+        let state = builder.table.own(Class::Call, "read");
+        // More than a block.
+        for number in 0..2_000 {
+            let from = BEGIN + Duration::from_ns(number * 100);
+            builder.did(row, state, from, from + Duration::from_ns(50));
+        }
+        if is_doubted {
+            builder.doubt_mode(thread, BEGIN + Duration::from_ns(9_000));
+        }
+        let texts = (&StateNames::default(), &Names::default(), |_| String::new());
+        complete(builder, texts, &head, Tail::default()).unwrap();
+        let index = opened(&bytes).unwrap().unwrap();
+        let sums = index.statistics(RowId(row), Duration::ZERO, Duration::from_ns(1_000_000)).unwrap();
+        let expected = if is_doubted { None } else { Some(Duration::from_ns(100_000)) };
+        assert_eq!(sums.get(&state).copied(), expected);
+        assert_eq!(index.row(RowId(row)).has_states(), !is_doubted);
+    }
+}
