@@ -11,6 +11,7 @@ import { bySide } from "./sides.js";
 import { MEASURES, time } from "./statistics.js";
 import { save, table } from "./tables.js";
 import { duration, exact } from "./time.js";
+import { isPart } from "./tracks.js";
 
 /** @typedef {{from: number, to: number, rows: number[] | null}} Area */
 /** @typedef {import("./tables.js").Column<any>} Column */
@@ -82,7 +83,7 @@ function difference(title, unit, value) {
 function called(row, page) {
   if (!row) return "unknown";
   if (row.kind === "cpu") return "CPUs";
-  if (["functions", "locks", "spans", "events"].includes(row.kind)) {
+  if (isPart(row)) {
     const of = called(page.row(row.parent ?? -1), page);
     return row.kind === "events" ? `${row.name} events of ${of}` : `${row.kind} of ${of}`;
   }

@@ -220,9 +220,7 @@ fn the_page_draws_samples_as_marks_and_names_system_calls() {
     let counted = format!("tracewing.counted()[{id}]?.reduce((sum, count) => sum + count, 0)");
     browser.wait(&format!("{counted} === {times}"));
     browser.wait(&format!("tracewing.drawn()[{of}]?.some((height, at) => at % 14 === {CALL} && height > 0)"));
-    let labels =
-        browser.value("[...document.querySelectorAll('.track.pinned')].map((label) => label.textContent)");
-    let labels = labels.to_string();
-    assert!(labels.contains("samples") && labels.contains("system calls"), "{labels}");
+    let labels = "[...document.querySelectorAll('.track.pinned .what')].map((label) => label.textContent)";
+    assert_eq!(browser.value(labels), object!(["samples", "system calls"]));
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }

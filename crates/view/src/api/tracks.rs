@@ -58,8 +58,8 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         RowKind::Locks(number) => ("locks", number.to_string()),
         RowKind::Spans(depth) => ("spans", depth.to_string()),
         RowKind::Events(number) => ("events", number.to_string()),
-        RowKind::Samples => ("samples", String::new()),
-        RowKind::SystemCalls => ("system calls", String::new()),
+        RowKind::Samples => ("samples", "0".to_owned()),
+        RowKind::SystemCalls => ("system calls", "0".to_owned()),
     };
     Track {
         id: id.0,
