@@ -40,6 +40,19 @@ impl<K: Serial, T: Default> Serials<K, T> {
         value.expect("it was inserted just now if it was missing")
     }
 
+    /// The value of a serial number; `None` if missing.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, serial: K) -> Option<&mut T> {
+        let chunk = self.chunks.get_mut(serial.index() / CHUNK)?.as_mut()?;
+        chunk.values[serial.index() % CHUNK].as_mut()
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.chunks.iter().flatten().map(|chunk| chunk.live).sum()
+    }
+
     #[cold]
     fn insert(&mut self, chunk: usize, place: usize) {
         if self.chunks.len() <= chunk {
@@ -80,8 +93,11 @@ mod tests {
         for serial in 0..999 {
             assert_eq!(serials.take(LwpSerial(serial)), serial as u64 + 1);
             assert_eq!(serials.take(LwpSerial(serial)), 0);
+            assert_eq!(serials.get_mut(LwpSerial(serial)), None);
         }
         assert_eq!(serials.chunks.iter().flatten().count(), 1);
+        assert_eq!(serials.count(), 1);
+        assert_eq!(serials.get_mut(LwpSerial(999)), Some(&mut 1000));
         assert_eq!(*serials.at(LwpSerial(999)), 1000);
         assert_eq!(serials.take(LwpSerial(1_000_000)), 0);
     }

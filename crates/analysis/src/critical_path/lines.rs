@@ -212,7 +212,8 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
         };
         if let Some(life) = self.lwps.take(lwp.serial).life.ends() {
             self.candidates.ends(Followed::Lwp(lwp.serial, None), &identity, life);
-            self.put(&Record::LwpEnds { lwp: lwp.serial, identity: identity.into() }, life.0);
+            let ends = Record::LwpEnds { lwp: lwp.serial, begin: life.0, identity: identity.into() };
+            self.put(&ends, life.0);
         }
     }
 
@@ -222,8 +223,9 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
         if let Some(life) = life.ends() {
             self.candidates.ends(Followed::UserThread(thread.serial), &identity, life);
             // It may have done something before it is known what.
-            let since = created.unwrap_or(Timestamp::MIN);
-            self.put(&Record::UserThreadEnds { thread: thread.serial, identity: identity.into() }, since);
+            let begin = created.unwrap_or(Timestamp::MIN);
+            let thread = thread.serial;
+            self.put(&Record::UserThreadEnds { thread, begin, identity: identity.into() }, begin);
         }
     }
 }

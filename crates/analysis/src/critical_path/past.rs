@@ -188,15 +188,16 @@ impl<F: Read + Seek> Past<F> {
         Some(self.cpus.get_mut(&cpu)?.before(time)?.0)
     }
 
+    /// The last record of a thread says since when it is known, and alone makes a line for it. Others of a
+    /// thread without a line do not matter: it is only known after `time`, or after an earlier window.
     fn read(&mut self, record: Record, time: Timestamp) {
         match record {
             Record::Lwp { lwp, first, did: Stretch { from, to, doing } } => {
-                let line = self.lwps.at(lwp);
-                let user_thread = line.carries;
-                line.stretches.push(Stretch { from, to, doing: LwpDoing { doing, user_thread } }, time);
-                if first {
-                    line.has_begun = true;
-                    self.begun.push((from, Serial::Lwp(lwp)));
+                let mut line = self.lwps.get_mut(lwp);
+                let user_thread = line.as_ref().and_then(|line| line.carries);
+                if let Some(line) = &mut line {
+                    line.stretches.push(Stretch { from, to, doing: LwpDoing { doing, user_thread } }, time);
+                    line.has_begun |= first;
                 }
                 // The thread that had it at the window's time is needed, not the next one.
                 if let Doing::Running { cpu, mode } = doing
@@ -207,22 +208,101 @@ impl<F: Read + Seek> Past<F> {
                 }
             }
             Record::Ran { lwp, thread, from, to } => {
-                self.lwps.at(lwp).carries = thread;
-                if let Some(thread) = thread.filter(|_| from < to) {
-                    let doing = UserDoing::On(lwp);
-                    self.user_threads.at(thread).stretches.push(Stretch { from, to, doing }, time);
+                if let Some(line) = self.lwps.get_mut(lwp) {
+                    line.carries = thread;
+                }
+                if let Some(line) = thread.and_then(|thread| self.user_threads.get_mut(thread))
+                    && from < to
+                {
+                    line.stretches.push(Stretch { from, to, doing: UserDoing::On(lwp) }, time);
                 }
             }
-            Record::UserThread { thread, did } => self.user_threads.at(thread).stretches.push(did, time),
-            Record::LwpWoken { lwp, at, by } => self.lwps.at(lwp).wake = Some((at, by)),
-            Record::UserThreadWoken { thread, at, by } => self.user_threads.at(thread).wake = Some((at, by)),
-            Record::UserThreadCreated { thread, at, by } => {
-                let line = self.user_threads.at(thread);
-                (line.created, line.has_begun) = (Some(by), true);
-                self.begun.push((at, Serial::UserThread(thread)));
+            Record::UserThread { thread, did } => {
+                if let Some(line) = self.user_threads.get_mut(thread) {
+                    line.stretches.push(did, time);
+                }
             }
-            Record::LwpEnds { lwp, identity } => self.lwps.at(lwp).identity = *identity,
-            Record::UserThreadEnds { thread, identity } => self.user_threads.at(thread).identity = *identity,
+            Record::LwpWoken { lwp, at, by } => {
+                if let Some(line) = self.lwps.get_mut(lwp) {
+                    line.wake = Some((at, by));
+                }
+            }
+            Record::UserThreadWoken { thread, at, by } => {
+                if let Some(line) = self.user_threads.get_mut(thread) {
+                    line.wake = Some((at, by));
+                }
+            }
+            Record::UserThreadCreated { thread, by, .. } => {
+                if let Some(line) = self.user_threads.get_mut(thread) {
+                    (line.created, line.has_begun) = (Some(by), true);
+                }
+            }
+            Record::LwpEnds { lwp, begin, identity } if begin <= time => {
+                self.lwps.at(lwp).identity = *identity;
+                self.begun.push((begin, Serial::Lwp(lwp)));
+            }
+            Record::UserThreadEnds { thread, begin, identity } if begin <= time => {
+                self.user_threads.at(thread).identity = *identity;
+                self.begun.push((begin, Serial::UserThread(thread)));
+            }
+            Record::LwpEnds { .. } | Record::UserThreadEnds { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tape::Tape;
+    use super::*;
+    use std::io::Cursor;
+
+    #[test]
+    fn a_thread_that_only_lives_later_has_no_line() {
+        let at = Timestamp::from_ns;
+        let target = LwpSerial(0);
+        // Each record is a block.
+        let mut tape = Tape::of_blocks(Cursor::new(Vec::new()), 1);
+        let mut put = |record: &Record, since: Timestamp| tape.put(record, since).unwrap();
+        let did = |lwp, first, from, to| {
+            let doing = Doing::Running { cpu: Cpu(0), mode: Mode::User };
+            Record::Lwp { lwp, first, did: Stretch { from: at(from), to: at(to), doing } }
+        };
+        put(&did(target, true, 0, 100), at(0));
+        for number in 1..1000_i64 {
+            let (lwp, begin, identity) = (LwpSerial(number as usize), at(10 * number + 100), Box::default());
+            // Nothing else in its block matters so early.
+            put(&did(lwp, true, 10 * number + 100, 10 * number + 105), begin);
+            // Something else does.
+            put(&did(lwp, false, 10 * number + 105, 10 * number + 110), Timestamp::MIN);
+            let since = if number % 2 == 0 { begin } else { Timestamp::MIN };
+            put(&Record::LwpEnds { lwp, begin, identity }, since);
+        }
+        put(&Record::LwpEnds { lwp: target, begin: at(0), identity: Box::default() }, at(0));
+        let identity = Identity::default();
+        let target = Candidate { followed: Followed::Lwp(target, None), identity, life: (at(0), at(100)) };
+        let mut past = Past::new(tape.rewind(), &target);
+        past.go_to(at(50), &mut || true).unwrap();
+        assert_eq!(past.lwps.count(), 1);
+        assert_eq!(past.on_cpu(Cpu(0), at(50)).unwrap().doing.lwp, LwpSerial(0));
+        assert_eq!(past.lwps.at(LwpSerial(0)).before(at(50)).unwrap().0.from, at(0));
+    }
+
+    #[test]
+    fn a_thread_has_no_line_before_it_begins() {
+        let at = Timestamp::from_ns;
+        let mut tape = Tape::new(Cursor::new(Vec::new()));
+        for number in 1..1000_i64 {
+            let (lwp, begin) = (LwpSerial(number as usize), at(10 * number));
+            let did = Stretch { from: begin, to: at(10_000), doing: Doing::Unknown };
+            tape.put(&Record::Lwp { lwp, first: true, did }, begin).unwrap();
+            tape.put(&Record::LwpEnds { lwp, begin, identity: Box::default() }, begin).unwrap();
+        }
+        let followed = Followed::Lwp(LwpSerial(1), None);
+        let target = Candidate { followed, identity: Identity::default(), life: (at(10), at(10_000)) };
+        let mut past = Past::new(tape.rewind(), &target);
+        for (time, count) in [(20_000, 999), (5_000, 500), (100, 10), (10, 1)] {
+            past.go_to(at(time), &mut || true).unwrap();
+            assert_eq!(past.lwps.count(), count, "at {time} ns");
         }
     }
 }

@@ -99,12 +99,15 @@ pub(super) enum Record {
         at: Timestamp,
         by: By,
     },
+    /// `begin` is the time before which nothing is known of it. No record of it follows that matters.
     LwpEnds {
         lwp: LwpSerial,
+        begin: Timestamp,
         identity: Box<Identity>,
     },
     UserThreadEnds {
         thread: TaskSerial,
+        begin: Timestamp,
         identity: Box<Identity>,
     },
 }
@@ -161,8 +164,10 @@ impl Encoder {
             Record::UserThreadCreated { thread, at, by } => {
                 self.woken(USER_THREAD_CREATED, thread.0, *at, *by);
             }
-            Record::LwpEnds { lwp, identity } => self.ends(0, lwp.0, identity),
-            Record::UserThreadEnds { thread, identity } => self.ends(OF_USER_THREAD, thread.0, identity),
+            Record::LwpEnds { lwp, begin, identity } => self.ends(0, lwp.0, *begin, identity),
+            Record::UserThreadEnds { thread, begin, identity } => {
+                self.ends(OF_USER_THREAD, thread.0, *begin, identity);
+            }
         }
     }
 
@@ -201,11 +206,13 @@ impl Encoder {
         self.times(kind | code, at, at);
     }
 
-    fn ends(&mut self, code: u8, serial: usize, identity: &Identity) {
+    fn ends(&mut self, code: u8, serial: usize, begin: Timestamp, identity: &Identity) {
         self.bytes.extend_from_slice(identity.name.as_bytes());
         self.number(identity.name.len() as u64);
         self.number(identity.number);
         identity.process.iter().for_each(|process| self.number(process.0.unsigned_abs().into()));
+        // It may be the least time of all.
+        self.number(self.latest.as_ns().wrapping_sub(begin.as_ns()).cast_unsigned());
         self.number(serial as u64);
         self.bytes.push(ENDS | code | if identity.process.is_some() { OF_PROCESS } else { 0 });
     }
@@ -291,14 +298,15 @@ impl Decoder {
 
     fn ends(&mut self, code: u8) -> Option<Record> {
         let serial = self.serial()?;
+        let begin = Timestamp::from_ns(self.latest.as_ns().wrapping_sub(self.number()?.cast_signed()));
         let process = if code & OF_PROCESS != 0 { i32::try_from(self.number()?).ok().map(Pid) } else { None };
         let (number, length) = (self.number()?, self.serial()?);
         let name = self.bytes.split_off(self.bytes.len().checked_sub(length)?);
         let identity =
             Box::new(Identity { process, number, name: String::from_utf8_lossy(&name).into_owned() });
         Some(match code & OF_USER_THREAD {
-            0 => Record::LwpEnds { lwp: LwpSerial(serial), identity },
-            _ => Record::UserThreadEnds { thread: TaskSerial(serial), identity },
+            0 => Record::LwpEnds { lwp: LwpSerial(serial), begin, identity },
+            _ => Record::UserThreadEnds { thread: TaskSerial(serial), begin, identity },
         })
     }
 

@@ -191,10 +191,14 @@ mod tests {
                 at,
                 by
             }),
-            (serial(), identity())
-                .prop_map(|(lwp, identity)| Record::LwpEnds { lwp: LwpSerial(lwp), identity }),
-            (serial(), identity()).prop_map(|(thread, identity)| Record::UserThreadEnds {
+            (serial(), time(), identity()).prop_map(|(lwp, begin, identity)| Record::LwpEnds {
+                lwp: LwpSerial(lwp),
+                begin,
+                identity
+            }),
+            (serial(), time(), identity()).prop_map(|(thread, begin, identity)| Record::UserThreadEnds {
                 thread: TaskSerial(thread),
+                begin,
                 identity
             }),
         ]
