@@ -300,7 +300,7 @@ mod tests {
         let followed = Followed::Lwp(LwpSerial(1), None);
         let target = Candidate { followed, identity: Identity::default(), life: (at(10), at(10_000)) };
         let mut past = Past::new(tape.rewind(), &target);
-        for (time, count) in [(20_000, 999), (5_000, 500), (100, 10), (10, 1)] {
+        for (time, count) in [(10_000, 999), (5_000, 500), (100, 10), (10, 1)] {
             past.go_to(at(time), &mut || true).unwrap();
             assert_eq!(past.lwps.count(), count, "at {time} ns");
         }
