@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use tracewing_trace::Progress;
 
-/// Most jobs that are kept, and most that work at a time; a further one ends the oldest.
+/// Most jobs that are kept; a further one ends the oldest.
 const KEPT: usize = 4;
+/// Most threads: one that was stopped works until it sees that.
+const THREADS: usize = 2 * KEPT;
 
 /// The jobs of a recording.
 #[derive(Debug, Default)]
@@ -19,7 +21,7 @@ pub(crate) struct Jobs {
     kept: Mutex<Vec<Arc<Job>>>,
     last: AtomicU64,
     /// Of threads that work, also for jobs that were ended.
-    places: Places<KEPT>,
+    places: Places<THREADS>,
 }
 
 #[derive(Debug, Default)]
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn a_job_begins_only_when_few_threads_still_work() {
         let jobs = Jobs::default();
-        let end = Arc::new(Barrier::new(KEPT + 1));
+        let end = Arc::new(Barrier::new(THREADS + 1));
         let start = || {
             let end = end.clone();
             let number = jobs.start(move |_| {
@@ -152,14 +154,17 @@ mod tests {
             });
             number.unwrap()
         };
-        let numbers: Vec<u64> = (0..KEPT).map(|_| start()).collect();
-        let started: Vec<Arc<Job>> = numbers.iter().map(|number| jobs.get(*number).unwrap()).collect();
-        assert!(jobs.start(|_| Ok(Value::Null)).is_err());
-        assert!(started[0].is_stopped() && jobs.get(numbers[0]).is_none(), "the oldest is ended");
-        numbers.iter().for_each(|number| jobs.end(*number));
+        let first = start();
+        let oldest = jobs.get(first).unwrap();
+        let numbers: Vec<u64> = (1..KEPT).map(|_| start()).collect();
+        assert!(!oldest.is_stopped());
+        let more: Vec<u64> = (KEPT..THREADS).map(|_| start()).collect();
+        assert!(oldest.is_stopped() && jobs.get(first).is_none(), "the oldest is ended");
+        assert!(numbers.iter().all(|number| jobs.get(*number).is_none()));
+        more.iter().for_each(|number| jobs.end(*number));
         assert!(jobs.start(|_| Ok(Value::Null)).is_err(), "those that were ended still work");
         end.wait();
-        while started[0].result().is_none() {
+        while oldest.result().is_none() {
             std::thread::yield_now();
         }
         assert!(jobs.start(|_| Ok(Value::Null)).is_ok());

@@ -24,6 +24,8 @@ pub(crate) struct Viewed {
     pub(crate) searches: Searches,
     pub(crate) jobs: Jobs,
     pub(crate) notes: Notes,
+    /// When its recorder began, in nanoseconds of real time, if it is known.
+    pub(crate) began: OnceLock<Option<i64>>,
     /// Whether it is compared with another one.
     pub(crate) is_compared: bool,
     inputs: Vec<PathBuf>,
@@ -61,6 +63,7 @@ impl Viewed {
             searches: Searches::default(),
             jobs: Jobs::default(),
             notes: Notes::default(),
+            began: OnceLock::new(),
             is_compared: false,
             cache,
             is_followed,

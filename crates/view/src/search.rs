@@ -12,8 +12,10 @@ use std::thread::Builder;
 use tracewing_trace::{ClockStyle, FieldStyle, Filter, Format, Listing, Predicate, Recording, Sink, Style};
 use tracewing_units::{Duration, Timestamp};
 
-/// Most searches that are kept, and most that work at a time; a further one ends the oldest.
+/// Most searches that are kept; a further one ends the oldest.
 const KEPT: usize = 4;
+/// Most threads: one that was stopped works until it sees that.
+const THREADS: usize = 2 * KEPT;
 /// Most matches of which the times are kept; further ones are only counted.
 const MARKED: usize = 4_000_000;
 
@@ -23,7 +25,7 @@ pub(crate) struct Searches {
     kept: Mutex<Vec<Arc<Search>>>,
     last: AtomicU64,
     /// Of searches that work, also of those that were ended.
-    places: Places<KEPT>,
+    places: Places<THREADS>,
 }
 
 /// What is searched.
@@ -248,7 +250,7 @@ mod tests {
         let (_folder, recording) = many();
         let searches = Searches::default();
         let start = || searches.start(&recording, Timestamp::from_ns(0), text("n == 7"));
-        let working: Vec<_> = (0..KEPT).map(|_| searches.places.take().unwrap()).collect();
+        let working: Vec<_> = (0..THREADS).map(|_| searches.places.take().unwrap()).collect();
         assert!(start().is_err_and(|why| why.contains("not ended")));
         drop(working);
         let search = searches.get(start().unwrap()).unwrap();

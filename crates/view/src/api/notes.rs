@@ -6,13 +6,29 @@ use crate::recording::Viewed;
 use crate::reply::Reply;
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use tracewing_files::Tree;
 use tracewing_trace::uuid_text;
 
 /// Most bytes of a description that are read.
 const DESCRIPTION: u64 = 64 << 20;
+
+/// What is read of a description.
+#[derive(Deserialize)]
+struct Description {
+    clock: Clock,
+}
+
+#[derive(Deserialize)]
+struct Clock {
+    begin: Begin,
+}
+
+#[derive(Deserialize)]
+struct Begin {
+    realtime_ns: i64,
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +51,8 @@ fn about(viewed: &Viewed) -> Result<About, Refusal> {
     let begin = ready(viewed)?.index.tail().begin;
     let recording = viewed.recording();
     let uuid = || recording.traces().iter().find_map(|trace| trace.class().uuid);
-    let key = match (viewed.inputs().iter().filter_map(|input| began(input)).min(), uuid()) {
+    let began = viewed.began.get_or_init(|| viewed.inputs().iter().filter_map(|input| began(input)).min());
+    let key = match (began, uuid()) {
         (Some(began), _) => began.to_string(),
         (None, Some(uuid)) => uuid_text(&uuid),
         (None, None) => begin.as_ns().to_string(),
@@ -46,10 +63,10 @@ fn about(viewed: &Viewed) -> Result<About, Refusal> {
 /// When the recorder began, in nanoseconds of real time, as the description of tracewing's own recordings
 /// says.
 fn began(input: &Path) -> Option<i64> {
-    let mut text = Vec::new();
     let file = Tree::open(input).ok()?.file(Path::new("tracewing.json")).ok()?;
-    file.take(DESCRIPTION).read_to_end(&mut text).ok()?;
-    serde_json::from_slice::<serde_json::Value>(&text).ok()?.pointer("/clock/begin/realtime_ns")?.as_i64()
+    // The rest is skipped while it is read.
+    let file = BufReader::new(file.take(DESCRIPTION));
+    Some(serde_json::from_reader::<_, Description>(file).ok()?.clock.begin.realtime_ns)
 }
 
 pub(super) fn all(viewed: &Viewed) -> Result<Reply, Refusal> {

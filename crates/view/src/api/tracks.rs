@@ -33,7 +33,9 @@ pub(super) struct Track {
 }
 
 pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
-    let mut ids: Vec<RowId> = ready.index.rows().map(|(id, _)| id).collect();
+    // System calls that may be wrong are not in the index, and their track has nothing to show.
+    let is_shown = |row: &Row| row.kind != RowKind::SystemCalls || row.has_states();
+    let mut ids: Vec<RowId> = ready.index.rows().filter(|(_, row)| is_shown(row)).map(|(id, _)| id).collect();
     let left_out = ids.len().saturating_sub(MOST);
     if left_out > 0 {
         let is_thread =
