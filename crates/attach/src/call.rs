@@ -43,8 +43,9 @@ const LOOK: Duration = Duration::from_millis(5);
 pub struct Place {
     /// The address of an entry that it contains (`tracewing_abi::attach`).
     pub entry: u64,
-    /// The address of a word, and its value. Nothing is called if it is another one by then: the object with
-    /// the entry is unloaded, or another one is loaded there, or was being loaded when the word was read.
+    /// The address of a word, and its value. Nothing is called if it is another one when the thread has
+    /// stopped: the object with the entry is unloaded, or another one is loaded there, or was being loaded
+    /// when the word was read. Other threads run on, and may still unload it.
     pub word: Option<(u64, u64)>,
 }
 

@@ -79,7 +79,7 @@ pub enum Refusal {
     },
     /// It has filters for system calls that cannot be read.
     #[error(
-        "process {pid} has a seccomp filter that cannot be read ({source}): attach as root, from outside of its container"
+        "process {pid} has a seccomp filter that cannot be read ({source}): attach as root with all its rights (CAP_SYS_ADMIN, and no filter of its own), from outside of its container"
     )]
     UnknownFilter {
         /// Id of the process that is refused.

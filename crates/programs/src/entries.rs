@@ -23,6 +23,8 @@ pub struct Entry {
     pub loaded: Option<Timestamp>,
     /// The word that says so: its address and value. It is another one once the object is unloaded.
     pub word: Option<(u64, u64)>,
+    /// Its object's index in the image.
+    pub number: usize,
     /// Path of its object's file, if known.
     pub object: String,
     /// Where its object is.
@@ -48,7 +50,7 @@ pub fn entries(image: &dyn Image) -> Vec<Entry> {
             let word = word.filter(|(_, time)| *time != 0);
             let loaded = word.map(|(_, ns)| Timestamp::from_ns(ns.try_into().unwrap_or(i64::MAX)));
             let (object, range) = (object.name.clone(), range.0..range.1);
-            entries.insert(address, Entry { address, loaded, word, object, range });
+            entries.insert(address, Entry { address, loaded, word, number, object, range });
         }
     }
     entries.into_values().take(MOST).collect()

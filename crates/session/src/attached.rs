@@ -121,10 +121,10 @@ fn found(pid: Pid, wanted: &Wanted) -> Option<Vec<Entry>> {
 fn ready(pid: Pid, process: &Process, wanted: &Wanted) -> (Vec<Entry>, Now) {
     let entries = entries(process);
     // What is loaded while they are read is younger than this.
-    let now = Now::get();
+    let now = Now::of(pid);
     let may_have_started = *wanted == Wanted::Present && entries.iter().any(|entry| !wanted.has(entry, now));
     let started = if may_have_started { started_with(pid, process) } else { BTreeSet::new() };
-    let is_ready = |entry: &Entry| wanted.has(entry, now) || started.contains(entry.object.as_str());
+    let is_ready = |entry: &Entry| wanted.has(entry, now) || started.contains(&entry.number);
     (entries.into_iter().filter(is_ready).collect(), now)
 }
 

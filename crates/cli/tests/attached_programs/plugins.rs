@@ -151,16 +151,14 @@ fn the_first_copy_of_a_program_is_attached_to() {
 fn plugins_that_come_and_go_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = host();
-    // A busy machine can stop the program while it has the plug-in.
-    for attempt in 0.. {
+    // A busy machine can stop the program while it has the plug-in, but not each time.
+    let is_left_alone = |attempt: usize| {
         let recorder = Recorder::spawn(&folder.path().join(format!("t{attempt}")), program.pid, &[]);
         let answer = program.order(&format!("reload {}", plugin()));
         let said = recorder.stop();
-        if answer == "reloaded" {
-            assert!(!said.contains("libplugin"), "{said}");
-            break;
-        }
-        assert_eq!(answer, "stalled");
-    }
+        assert!(answer == "stalled" || !said.contains("libplugin"), "{said}");
+        answer == "reloaded"
+    };
+    assert!((0..10).any(is_left_alone));
     program.end();
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_programs::Entry;
-use tracewing_units::Timestamp;
+use tracewing_units::{Pid, Timestamp};
 
 /// How long a plug-in has to have been loaded.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -45,33 +45,48 @@ pub(crate) enum Wanted {
     },
 }
 
-/// The time by `CLOCK_MONOTONIC`.
+/// The time by `CLOCK_MONOTONIC` of a process, which may be in another time namespace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now(Timestamp);
 
 impl Now {
-    pub(super) fn get() -> Self {
+    pub(super) fn of(pid: Pid) -> Self {
         let time = clock_gettime(ClockId::Monotonic);
-        Self(Timestamp::from_ns(time.tv_sec * 1_000_000_000 + time.tv_nsec))
+        let offset = |process: &str| {
+            let offsets = std::fs::read_to_string(format!("/proc/{process}/timens_offsets"));
+            offset(&offsets.unwrap_or_default())
+        };
+        let other = offset(&pid.to_string()).wrapping_sub(offset("self"));
+        Self(Timestamp::from_ns((time.tv_sec * 1_000_000_000 + time.tv_nsec).wrapping_add(other)))
     }
 
-    /// How long an object has been loaded; `None` where what the process says of that makes no sense, as
-    /// with another clock in a time namespace.
+    /// How long an object has been loaded; `None` where what the process says of that makes no sense.
     pub(super) fn age(self, entry: &Entry) -> Option<Duration> {
         let age = self.0.checked_since(entry.loaded?)?;
         Some(Duration::from_nanos(age.as_ns()))
     }
 
-    /// Whether it was loaded a moment ago.
-    fn is_new(self, entry: &Entry) -> bool {
-        self.age(entry).is_some_and(|age| age < SETTLED)
+    /// Whether it was loaded long ago.
+    fn is_settled(self, entry: &Entry) -> bool {
+        self.age(entry).is_some_and(|age| age >= SETTLED)
     }
 }
 
+/// By how much the clock of a time namespace is ahead of the machine's, ns: `/proc/PID/timens_offsets`, a line
+/// for each clock with its name, seconds and nanoseconds (`man 7 time_namespaces`). 0 where there are no such
+/// namespaces.
+fn offset(text: &str) -> i64 {
+    let line = text.lines().find_map(|line| line.strip_prefix("monotonic"));
+    let mut numbers =
+        line.unwrap_or_default().split_whitespace().map_while(|word| word.parse::<i64>().ok()).fuse();
+    let (seconds, ns) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    seconds.saturating_mul(1_000_000_000).saturating_add(ns)
+}
+
 impl Wanted {
-    /// Whether a copy is to be entered now that may be a plug-in's.
+    /// Whether a copy that may be a plug-in's is to be entered now.
     pub(super) fn has(&self, entry: &Entry, now: Now) -> bool {
-        let is_settled = entry.loaded.is_some() && !now.is_new(entry);
+        let is_settled = now.is_settled(entry);
         match self {
             Self::Present => is_settled,
             Self::New { members, tried } => {
@@ -93,7 +108,7 @@ mod tests {
     fn entry(loaded: Option<i64>) -> Entry {
         let loaded = loaded.map(Timestamp::from_ns);
         let (object, range) = ("/lib/plugin.so".to_owned(), 0x1000..0x2000);
-        Entry { address: 0x1100, loaded, word: None, object, range }
+        Entry { address: 0x1100, loaded, word: None, number: 0, object, range }
     }
 
     fn new(members: &[u64], tried: &[(u64, Option<i64>)]) -> Wanted {
@@ -106,11 +121,20 @@ mod tests {
     fn what_was_loaded_a_moment_ago_comes_later() {
         for wanted in [Wanted::Present, new(&[], &[])] {
             for (loaded, is_wanted) in
-                [(99 * SECOND + SECOND / 2, false), (99 * SECOND, true), (200 * SECOND, true)]
+                [(99 * SECOND + SECOND / 2, false), (99 * SECOND, true), (200 * SECOND, false)]
             {
                 assert_eq!(wanted.has(&entry(Some(loaded)), NOW), is_wanted, "{wanted:?}, {loaded}");
             }
         }
+    }
+
+    #[test]
+    fn clocks_of_time_namespaces_are_ahead() {
+        assert_eq!(
+            offset("monotonic         -2         5\nboottime           7         0\n"),
+            -1_999_999_995
+        );
+        assert_eq!((offset(""), offset("monotonic x 1"), offset("boottime 1 1")), (0, 0, 0));
     }
 
     #[test]
