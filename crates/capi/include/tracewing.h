@@ -396,6 +396,9 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 #define TRACEWING_COLD_ __attribute__((unused, cold, noinline))
 #endif
 
+/* An address in the call of this function: the one after it can be that of another line. */
+#define TRACEWING_CALLER_ ((uintptr_t)__builtin_return_address(0) - 1)
+
 /* Declares an event of this level: TRACEWING_ERROR to TRACEWING_TRACE. */
 #define TRACEWING_EVENT_AT(level, event, ...) \
     static const struct tracewing_field_ tracewing_fields_##event[] = { \
@@ -423,7 +426,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
         struct tracewing_writer_ tracewing_writer = {tracewing_run, tracewing_segments, 0, 0, 0}; \
         (void)tracewing_unused; \
         TRACEWING_EACH_(TRACEWING_PUT_FIELD_, __VA_ARGS__) \
-        tracewing_finish_(&tracewing_writer, &tracewing_class_##event, (uintptr_t)__builtin_return_address(0)); \
+        tracewing_finish_(&tracewing_writer, &tracewing_class_##event, TRACEWING_CALLER_); \
     }
 
 /* Whether some recording enables the event: for work that is done only for it. */

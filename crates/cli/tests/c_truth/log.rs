@@ -75,27 +75,18 @@ pub struct Run {
 
 /// The program, linked as a user's is, with the static library; `None` where there is no compiler.
 pub fn program(folder: &Path) -> Option<PathBuf> {
-    program_of(folder, "clerks")
+    program_of(folder, "clerks", &["-O1", "-Wl,--strip-debug"])
 }
 
 /// The same of another one of `crates/capi/tests/programs`.
-pub fn program_of(folder: &Path, name: &str) -> Option<PathBuf> {
+pub fn program_of(folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
     build(&["-p", "tracewing-preload"]);
     let library = build(&["-p", "tracewing-capi"]).join("libtracewing_capi.a");
     let capi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi");
     let program = folder.join(name);
     let mut gcc = Command::new("gcc");
-    gcc.args([
-        "-O1",
-        "-pthread",
-        "-finstrument-functions",
-        "-Wl,--strip-debug",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-I",
-    ])
-    .arg(capi.join("include"));
+    gcc.args(options).args(["-pthread", "-finstrument-functions", "-Wall", "-Wextra", "-Werror", "-I"]);
+    gcc.arg(capi.join("include"));
     gcc.arg(capi.join(format!("tests/programs/{name}.c")))
         .arg(library)
         .args(["-lm", "-ldl", "-o"])

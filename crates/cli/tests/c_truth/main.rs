@@ -200,15 +200,22 @@ fn with_addresses() {
 }
 
 /// The macros of the header pass the address of the code that uses them: each class has one for each of its
-/// two places, and no other class has it.
+/// two places, in that line, and no other class has it.
 #[test]
 fn addresses_are_those_of_the_places() {
+    for optimisation in ["-O0", "-O2"] {
+        addresses_are_those_of_the_places_with(optimisation);
+    }
+}
+
+fn addresses_are_those_of_the_places_with(optimisation: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = program_of(folder.path(), "places") else { return };
+    let options = [optimisation, "-gdwarf-4", "-no-pie"];
+    let Some(program) = program_of(folder.path(), "places", &options) else { return };
     let trace = folder.path().join("t");
     let mut record = harness::tracewing();
     record.args(["record", "--no-kernel", "-q", "--context", "ip", "-o"]).arg(&trace);
-    record.arg("--").arg(program).succeeds();
+    record.arg("--").arg(&program).succeeds();
     let listed = harness::of(&trace, &["list", "--format", "json", "-e", "places:*"]).ran().text();
     let mut places: BTreeMap<u64, BTreeMap<String, usize>> = BTreeMap::new();
     for line in listed.lines() {
@@ -218,6 +225,18 @@ fn addresses_are_those_of_the_places() {
     }
     assert!(!places.contains_key(&0) && places.len() == 6, "{places:x?}");
     assert!(places.values().all(|classes| classes.values().eq([&3])), "{places:x?}");
+    let source =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi/tests/programs/places.c"));
+    let source = source.unwrap();
+    for (place, classes) in &places {
+        let mut addr2line = Command::new("addr2line");
+        let found = addr2line.arg("-e").arg(&program).arg(format!("{place:#x}")).ran().text();
+        let line = found.trim_end().rsplit(':').next().unwrap();
+        let line = line.split(' ').next().unwrap().parse::<usize>().unwrap();
+        let text = source.lines().nth(line - 1).unwrap();
+        let class = classes.keys().next().unwrap().trim_start_matches("places:");
+        assert!(text.contains(&format!("TRACEWING_EMIT({class}")), "{optimisation}: {found} is {text}");
+    }
 }
 
 #[test]
