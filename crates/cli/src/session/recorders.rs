@@ -47,7 +47,8 @@ fn running(recordings: Recordings, session: &str) -> Vec<Running> {
 /// One of its recorders may be one of those that do not answer.
 pub fn all_of(definition: &Definition) -> Result<Vec<Running>> {
     let recordings = Recordings::find();
-    let silent = recordings.silent.clone();
+    let silent: Vec<_> =
+        recordings.silent.iter().copied().filter(|pid| may_be_of(&definition.name, *pid)).collect();
     let running = running(recordings, &definition.name);
     if let Some(pid) = silent.first()
         && missing(definition, &running).next().is_some()
@@ -55,6 +56,16 @@ pub fn all_of(definition: &Definition) -> Result<Vec<Running>> {
         bail!("process {pid} does not answer, and may be a recorder of {}", definition.name);
     }
     Ok(running)
+}
+
+/// Whether a process that does not answer may be a recorder of a session: not if it was started as one of
+/// another session, or of none.
+fn may_be_of(session: &str, pid: impl std::fmt::Display) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    let name = words.iter().skip_while(|word| **word != b"--session").nth(1);
+    line.is_empty()
+        || name.is_some_and(|name| name.split(|byte| *byte == b'/').next() == Some(session.as_bytes()))
 }
 
 /// The name by which other commands find a channel's recorder.

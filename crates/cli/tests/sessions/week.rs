@@ -112,6 +112,8 @@ impl Flat {
                 && now.threads <= before.threads
                 && now.resident_kib <= before.resident_kib + MORE
         };
+        let names = |all: &[(String, Taken)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(first), names(&week.taken(service)), "the same processes run");
         wait_until("processes have given back what they took", || {
             let now = week.taken(service);
             first.iter().zip(&now).all(|((_, before), (_, now))| is_flat((before, now)))
