@@ -38,13 +38,29 @@ test ! -e /usr/bin/tracewing
 /// What a Debian with systemd has in addition.
 const SYSTEMD: &str = "--include=systemd,systemd-sysv,dbus,libpam-systemd,dbus-user-session,procps";
 
-/// Starts systemd in the Debian, in namespaces of its own.
+/// Makes a control group for the machine, and new namespaces in it.
+const ENTER: &str = "set -e
+mount --make-rprivate / && mount -t cgroup2 none \"$1/mnt\"
+mkdir -p \"$1/mnt/tracewing-trial\" && echo $$ > \"$1/mnt/tracewing-trial/cgroup.procs\" && umount \"$1/mnt\"
+exec unshare --pid --fork --kill-child --net --uts --ipc --cgroup sh -c \"$2\" sh \"$1\"
+";
+
+/// Starts systemd in the Debian, with devices of its own, and settings of the kernel that it cannot change.
 const BOOT: &str = "set -e
-mount --make-rprivate / && mount --bind \"$1\" \"$1\"
-mount -t proc proc \"$1/proc\" && mount -t sysfs sysfs \"$1/sys\" && mount --rbind /dev \"$1/dev\"
+mount --bind \"$1\" \"$1\" && mount -t proc proc \"$1/proc\" && mount -t sysfs sysfs \"$1/sys\"
+mount --bind \"$1/proc/sys\" \"$1/proc/sys\" && mount -o remount,bind,ro \"$1/proc/sys\"
+mount -t tmpfs -o mode=755 tmpfs \"$1/dev\" && mkdir \"$1/dev/shm\" \"$1/dev/pts\"
+for device in null zero full random urandom tty; do
+    touch \"$1/dev/$device\" && mount --bind /dev/$device \"$1/dev/$device\"
+done
 mount -t tmpfs tmpfs \"$1/run\" && mount -t tmpfs tmpfs \"$1/tmp\"
 mount -t cgroup2 none \"$1/sys/fs/cgroup\" && mount -t tracefs tracefs \"$1/sys/kernel/tracing\"
 exec chroot \"$1\" env -i container=chroot PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --unit=trial.service
+";
+
+/// Removes what is left of the machine's control groups.
+const LEAVE: &str = "mount -t cgroup2 none \"$1/mnt\"
+find \"$1/mnt/tracewing-trial\" -depth -type d -exec rmdir {} +
 ";
 
 /// The trial is a unit too, and ends the machine.
@@ -55,6 +71,7 @@ SuccessAction=exit-force
 FailureAction=exit-force
 [Service]
 Type=oneshot
+TimeoutStartSec=300
 Environment=HOME=/root
 StandardOutput=file:/log
 StandardError=file:/log
@@ -73,6 +90,7 @@ for session in web kernel; do
     tracewing session save $session -o /etc/tracewing/sessions.d/$session.toml
     tracewing session destroy $session
 done
+instances=$(ls /sys/kernel/tracing/instances)
 systemctl start tracewing
 systemctl status --no-pager tracewing
 recorders() { tracewing session status --format json | grep -o '\"recorder\":[0-9]*' | cut -d: -f2; }
@@ -88,8 +106,8 @@ kill -9 $(recorders | tail -n 1)
 until test $(ls -d web/* | wc -l) = 2 && test $(recorders | wc -l) = 2; do sleep 0.1; done
 systemctl stop tracewing
 if pgrep -x tracewing; then exit 1; fi
-test -z \"$(ls /sys/kernel/tracing/instances)\"
-test $(tracewing stats web/*/main --format csv 2> /dev/null | grep -c quotes) -ge 2
+test \"$(ls /sys/kernel/tracing/instances)\" = \"$instances\"
+test $(tracewing list web/*/main 2> /dev/null | grep -o ' pid = [0-9]*' | sort -u | wc -l) = 2
 test -n \"$(tracewing list -n 1 kernel/*/main)\"
 systemd-analyze security --no-pager tracewing | tail -n 1
 
@@ -146,9 +164,12 @@ pub fn of_units(package: &Path, root: &Path) -> Result<()> {
     fs::copy(package, root.join("tracewing.deb"))?;
     fs::write(root.join("trial"), UNITS_TRIAL)?;
     fs::write(root.join("etc/systemd/system/trial.service"), UNIT_OF_TRIAL)?;
-    let mut machine = Command::new("unshare");
-    machine.args(["--mount", "--pid", "--fork", "--kill-child", "--net", "--uts", "--ipc", "--cgroup"]);
-    let ran = run_command(machine.args(["sh", "-c", BOOT, "sh"]).arg(root));
+    // A machine that does not come up ends, too.
+    let mut machine = Command::new("timeout");
+    machine.args(["--kill-after=10", "900", "unshare", "--mount", "sh", "-c", ENTER, "sh"]);
+    let ran = run_command(machine.arg(root).arg(BOOT));
+    let mut leave = Command::new("unshare");
+    run_command(leave.args(["--mount", "sh", "-c", LEAVE, "sh"]).arg(root))?;
     let log = fs::read_to_string(root.join("log")).unwrap_or_default();
     print!("{log}");
     let is_good = root.join("good").exists();
