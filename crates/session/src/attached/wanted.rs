@@ -72,9 +72,9 @@ impl Now {
     }
 }
 
-/// By how much the clock of a time namespace is ahead of the machine's, ns: `/proc/PID/timens_offsets`, a line
-/// for each clock with its name, seconds and nanoseconds (`man 7 time_namespaces`). 0 where there are no such
-/// namespaces.
+/// By how much the clock of a time namespace is ahead of the machine's, ns: `/proc/PID/timens_offsets`, a
+/// line for each clock with its name, seconds and nanoseconds (`man 7 time_namespaces`). 0 where there are no
+/// such namespaces.
 fn offset(text: &str) -> i64 {
     let line = text.lines().find_map(|line| line.strip_prefix("monotonic"));
     let mut numbers =
