@@ -1,7 +1,7 @@
 //! `tracewing view`: a recording in the browser, or two of them above each other.
 
 use crate::index;
-use crate::output::shown;
+use crate::output::{print_warning, shown};
 use crate::owner::recordings;
 use crate::progress::Watch;
 use crate::screen::{self, Form};
@@ -20,6 +20,9 @@ use tracewing_view::{Opening, Server, State, Token};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("given", |traces| traces.help("\
+Trace folders, or folders that contain traces; two are compared [default: the recording that the current folder belongs \
+to, otherwise your newest recording in the current folder]")))]
 #[command(after_help = "\
 Examples:
   tracewing view my-trace
@@ -92,9 +95,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let name = name_of(&path);
     let mut server = Server::new((recording, is_followed), cache, Token::of(&name)?, &name, args.port)?;
-    if let Some([_, other]) = pair {
+    if let Some([one, other]) = pair {
         let (recording, cache, path) = index::open(std::slice::from_ref(other), args.folder.as_deref())?;
         server = server.beside(recording, cache, &name_of(&path));
+        let [one, other] = [one, other].map(|path| path.display().to_string());
+        print_warning(&format!("comparing {} with {}", shown(&one), shown(&other)));
     }
     let address = server.address(at);
     // Ctrl-C ends the server from here on, and removes the browser's file.

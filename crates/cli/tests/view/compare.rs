@@ -3,7 +3,9 @@
 use crate::cdp::Browser;
 use crate::client::{self, Viewer, stored};
 use serde_json::{Value, json as object};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::Stdio;
 use tracewing_testing::{Printed, RunExt, installed};
 
 /// The first of B's rows in the page.
@@ -63,6 +65,21 @@ fn several_folders_are_one_recording_only_if_that_is_said() {
         let out = run(more);
         assert!(!out.status.success() && out.notes().contains(why), "{more:?}");
     }
+    // What it does with two is said.
+    let home = home();
+    let mut command = client::command(kernel, home.path(), &["--no-open", user]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let said = format!("comparing {} with {user}", kernel.display());
+    // A line may be broken between words.
+    let mut text = String::new();
+    let is_said = lines.into_iter().any(|line| {
+        text.extend([line.trim(), " "]);
+        text.contains(&said)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_said, "{text}");
 }
 
 fn number(browser: &mut Browser, expression: &str) -> f64 {
