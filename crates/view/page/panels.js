@@ -92,7 +92,10 @@ export class Panels {
     const { compare } = this.page;
     return {
       row: (row) => this.page.rows.get(row),
+      rows: () => this.page.rows.values(),
+      leftOut: this.page.leftOut,
       names: compare ? compare.names : [],
+      lengths: compare ? compare.facts.map(({ length }) => length) : [],
       lost: (error) => this.page.lost(error, true),
       close: () => this.page.clear(),
       tab: (kind) => this.tab(kind),

@@ -17,7 +17,8 @@ const MOST = 300;
  * @property {(row: R) => (() => void) | null} [act]
  * @property {string} [hint] what the column has, and where it leads
  * @property {boolean} [isSigned] whether it is a difference
- * @property {(row: R) => number} [weight] what orders it instead of its value
+ * @property {(row: R) => number | null} [weight] what orders it instead of its value
+ * @property {(row: R) => boolean} [isLeast] whether the value may be larger
  */
 
 /** @param {string | number | null} value @param {"text" | "ns" | "count"} unit @param {boolean} [isSigned] */
@@ -82,12 +83,12 @@ export function table(label, columns, rows, sorted) {
 /** @template R @param {Column<R>[]} columns @param {R} row */
 function cells(columns, row) {
   const line = element("tr");
-  for (const [at, { unit, value, act, hint, isSigned }] of columns.entries()) {
+  for (const [at, { unit, value, act, hint, isSigned, isLeast }] of columns.entries()) {
     const cell = element(at === 0 ? "th" : "td");
     if (at === 0) cell.setAttribute("scope", "row");
     const found = value(row);
     const go = found === null ? null : (act?.(row) ?? null);
-    const text = shown(found, unit, isSigned);
+    const text = `${found !== null && isLeast?.(row) ? "≥ " : ""}${shown(found, unit, isSigned)}`;
     if (at === 0) cell.title = text;
     cell.append(go ? link(text, go, at === 0 ? text : hint) : text);
     if (unit === "text") cell.className = "text";
@@ -128,5 +129,5 @@ export function saved(name, lines) {
 /** A link to a table as comma-separated values, in nanoseconds. @template R @param {Column<R>[]} columns @param {R[]} rows @param {string} name of the file */
 export function save(columns, rows, name) {
   const head = columns.map(({ title, unit }) => field(unit === "ns" ? `${title} ns` : title)).join(",");
-  return saved(name, () => [head, ...rows.map((row) => columns.map(({ value }) => field(value(row))).join(","))]);
+  return saved(name, () => [head, ...rows.map((row) => columns.map(({ value, isLeast }) => field(isLeast?.(row) ? null : value(row))).join(","))]);
 }

@@ -297,7 +297,7 @@ fn an_area_of_both_is_compared_by_name_and_by_number() {
     // What is said of the CPUs is what the server says of those of each, in its own time.
     let area = browser.value("[tracewing.view.area.from, tracewing.view.area.to]");
     let [from, to] = [0, 1].map(|at| area[at].as_u64().unwrap());
-    let shown = browser.value("[...[...document.querySelectorAll('#details .figures tbody tr')].find((line) => line.firstElementChild.textContent === 'CPUs').querySelectorAll('td')].map(({ dataset }) => Number(dataset.ns))");
+    let shown = browser.value("[...[...document.querySelectorAll('#details .figures tbody tr')].find((line) => line.firstElementChild.textContent === 'CPUs').querySelectorAll('td[data-ns]')].map(({ dataset }) => Number(dataset.ns))");
     let mut sums = Vec::new();
     for (path, begin) in [("statistics", 0), ("other/statistics", 3_000_000)] {
         let asked = object!({ "from": from.saturating_sub(begin), "to": to - begin, "rows": [u32::MAX] });
@@ -326,5 +326,99 @@ fn an_area_of_both_is_compared_by_name_and_by_number() {
     browser.value("[...document.querySelectorAll('#details .figures tbody tr')].find((line) => line.firstElementChild.textContent === 'CPUs').querySelectorAll('td .link')[1].click()");
     browser.wait("tracewing.view.area.rows?.every((row) => row >= 2 ** 33)");
     browser.wait("document.querySelectorAll('#details tbody tr[data-row]').length > 0");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// Answers are changed on their way to the page by the functions in `window.changes`, by path.
+const CHANGED: &str = "(() => {
+    const real = window.fetch;
+    window.changes = {};
+    window.fetch = async (path, asked) => {
+        const response = await real(path, asked);
+        if (!window.changes[path] || !response.ok) return response;
+        const answer = await response.json();
+        window.changes[path](answer);
+        return new Response(JSON.stringify(answer));
+    };
+})()";
+
+/// The cells of a line of the table: what it shows, by its name and, if one is given, its kind.
+fn line(browser: &mut Browser, name: &str, kind: Option<&str>) -> Vec<String> {
+    let (name, kind) = (object!(name), object!(kind));
+    let line = format!(
+        "[...document.querySelectorAll('#details .figures tbody tr')].map((line) => [...line.children].map((cell) => cell.textContent)).find((cells) => cells[0] === {name} && ({kind} === null || cells[1] === {kind})) ?? []"
+    );
+    let cells = browser.value(&line);
+    cells.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap().to_owned()).collect()
+}
+
+fn tab(browser: &mut Browser, kind: &str) {
+    browser.value(&format!("document.querySelector('#details [data-tab={kind}]').click()"));
+    browser.wait(&format!("document.querySelector('#details [data-tab={kind}]')?.ariaCurrent === 'true' && !!document.querySelector('#details .figures')"));
+}
+
+#[test]
+fn what_may_lack_something_has_no_difference() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = of_two("server", "server");
+    let mut browser = Browser::start(1280, 720);
+    let mut source = CHANGED.to_owned();
+    // A thread is called like the line of all CPUs.
+    source.push_str("; window.changes['/api/tracks'] = window.changes['/api/other/tracks'] = ({ rows }) => { rows.find(({ kind, used }) => kind === 'thread' && used > 0).name = 'CPUs'; };");
+    browser.call("Page.enable", object!({}));
+    browser.call("Page.addScriptToEvaluateOnNewDocument", object!({ "source": source }));
+    browser.open(&viewer.address());
+    let tracks = viewer.ask("tracks", "{}")["rows"].as_array().unwrap().clone();
+    let threads: Vec<&Value> =
+        tracks.iter().filter(|row| row["kind"] == "thread" && row["used"] != 0).collect();
+    let lost = threads.iter().rev().find(|row| row["name"] != "").unwrap();
+    let name = lost["name"].as_str().unwrap();
+    assert_ne!(lost["id"], threads[0]["id"]);
+    browser.value(&format!("void (changes['/api/other/statistics'] = (answer) => {{ answer.rows = answer.rows.filter(({{ row }}) => row !== {}); answer.left_out = 7; }})", lost["id"]));
+    browser.key("m");
+    browser.wait("document.querySelectorAll('#details .figures tbody tr').length > 3");
+    let cpus = tracks.iter().filter(|row| row["kind"] == "cpu").count().to_string();
+    let all = line(&mut browser, "CPUs", Some("CPU"));
+    assert_eq!([&all[2], &all[3]], [&cpus, &cpus]);
+    assert!(all[4] == all[5] && all[6].starts_with('0'), "{all:?}");
+    assert_eq!(line(&mut browser, "CPUs", Some("thread"))[2..4], ["1", "1"]);
+    let some = line(&mut browser, name, Some("thread"));
+    assert!(some[5].starts_with("≥ ") && some[6] == "–" && !some[4].contains('≥'), "{some:?}");
+    browser.wait("document.querySelector('#details').textContent.includes('there are 7 more in B')");
+
+    // A name that the server left out is unknown; one that is not there is 0 times there.
+    for (left_out, count) in [(3, "–"), (0, "0")] {
+        browser.value(&format!("void (changes['/api/other/job'] = ({{ result }}) => {{ if (result) [window.dropped, result.left_out] = [result.names.shift().name, {left_out}]; }})"));
+        tab(&mut browser, "waits");
+        let name = browser.value("window.dropped").as_str().unwrap().to_owned();
+        let cells = browser.value(&format!("[...document.querySelectorAll('#details .figures tbody tr')].map((line) => [...line.children].map((cell) => cell.textContent)).filter((cells) => cells[0] === {} && cells[3] === '{count}')", object!(name)));
+        assert_eq!(cells.as_array().unwrap().len(), 1, "{name}: {cells}");
+        let difference = cells[0][6].as_str().unwrap();
+        assert!(if left_out > 0 { difference == "–" } else { difference.starts_with('−') }, "{cells}");
+        assert_eq!(cells[0][8], "–");
+        tab(&mut browser, "locks");
+        browser.wait("document.querySelector('#details').textContent.includes('addresses as names')");
+    }
+
+    // A sum of which a part is unknown is unknown.
+    let task = |name: &str, busy: Option<u64>| object!({ "name": name, "polls": 1, "busy_ns": busy, "longest_poll_ns": 1, "max_delay_ns": null });
+    let a = object!([task("one", None), task("one", Some(5)), task("two", Some(5))]);
+    let b = object!([task("one", Some(7)), task("two", Some(6)), task("three", Some(9))]);
+    for left_out in [0, 2] {
+        browser.value(&format!("void ([changes['/api/job'], changes['/api/other/job']] = [{a}, {b}].map((tasks, side) => ({{ result }}) => {{ if (result) [result.tasks, result.left_out] = [tasks, side * {left_out}]; }}))"));
+        browser.value("document.querySelector('#details [data-tab=waits]').click()");
+        tab(&mut browser, "tasks");
+        let busy = |browser: &mut Browser, name| line(browser, name, None)[5..8].to_vec();
+        assert_eq!(busy(&mut browser, "one")[0], "–");
+        assert_eq!(busy(&mut browser, "one")[2], "–");
+        let expected = if left_out == 0 {
+            [["5 ns", "6 ns", "+1 ns"], ["0 ns", "9 ns", "+9 ns"]]
+        } else {
+            [["5 ns", "≥ 6 ns", "–"], ["0 ns", "≥ 9 ns", "–"]]
+        };
+        assert_eq!([busy(&mut browser, "two"), busy(&mut browser, "three")], expected);
+    }
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
