@@ -17,19 +17,19 @@ const STILL = 150;
 
 const UNITS = /** @type {const} */ ([["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]]);
 
-/** A time with its unit, exactly. @param {number} ns */
+/** A length of time with its unit, exactly. @param {number} ns */
 export function amount(ns) {
-  const [unit, size] = UNITS.find(([, size]) => Math.abs(ns) >= size) ?? UNITS[3];
-  return `${ns / size} ${unit}`.replace("-", "−");
+  const [unit, size] = UNITS.find(([, size]) => ns >= size) ?? UNITS[3];
+  return `${ns / size} ${unit}`;
 }
 
-/** The nanoseconds of a text; null if it is none. @param {string} text */
+/** The nanoseconds of a text, negative for a time before; null if it is none. @param {string} text */
 export function nanoseconds(text) {
-  const found = /^([-−+]?)(\d*\.?\d+)\s*(s|ms|µs|μs|us|ns)?$/.exec(text.trim());
+  const found = /^([-−+]?)(\d*\.?\d+)\s*(s|ms|µs|μs|us|ns)?(?:\s*(before|after))?$/.exec(text.trim());
   if (!found || (!found[3] && Number(found[2]) !== 0)) return null;
   const unit = (found[3] ?? "ns").replace(/^[μu]s$/, "µs");
   const size = UNITS.find(([name]) => name === unit)?.[1] ?? 1;
-  return Math.round(Number(found[2]) * size) * (found[1] === "-" || found[1] === "−" ? -1 : 1);
+  return Math.round(Number(found[2]) * size) * (found[1] === "-" || found[1] === "−" ? -1 : 1) * (found[4] === "before" ? -1 : 1);
 }
 
 export class Compare {
@@ -155,7 +155,8 @@ export class Compare {
   /** The panel shows what is there now. */
   settle() {
     const { page } = this;
-    if (!page.isWriting()) page.restored();
+    const { state, area, why } = page.view;
+    if ((state || area || why) && !page.isWriting()) page.restored();
     page.view.keep();
   }
 
@@ -166,11 +167,12 @@ export class Compare {
     this.tell();
   }
 
-  /** Aligns what was selected in both. */
+  /** Aligns what was selected in both; false if nothing is in one of them. */
   align() {
     const [a, b] = this.chosen;
-    if (a !== null && b !== null) this.move(a - b);
-    else notice(new Error("Select a state or an event in A and one in B first; then both are aligned."));
+    if (a === null || b === null) return false;
+    this.move(a - b);
+    return true;
   }
 
   /** Moves B a little. @param {-1 | 1} by */
@@ -184,7 +186,7 @@ export class Compare {
     const found = nanoseconds(this.input.value);
     this.input.setAttribute("aria-invalid", String(found === null));
     if (found === null) {
-      notice(new Error(`“${this.input.value}” is no time: give a number and its unit, such as 1.5 ms or -20 µs.`));
+      notice(new Error(`“${this.input.value}” is no time: give a number and its unit, such as 1.5 ms after or 20 µs before.`));
       return false;
     }
     this.move(found);
@@ -194,7 +196,7 @@ export class Compare {
 
   /** Shows how B is placed. */
   tell() {
-    this.input.value = amount(this.offset);
+    this.input.value = `${amount(Math.abs(this.offset))} ${this.offset < 0 ? "before" : "after"}`;
     this.input.setAttribute("aria-invalid", "false");
     const [a, b] = this.chosen;
     /** @type {HTMLButtonElement} */ ($("align")).disabled = a === null || b === null;

@@ -38,7 +38,7 @@ export function press(page, name) {
       page.panels.tab("samples");
     },
     l: () => page.live?.toggle(),
-    b: () => page.compare?.align(),
+    b: () => page.compare?.align() === false && say("Select a state or an event in A and one in B first; then both are aligned."),
     "<": () => page.compare?.step(-1),
     ">": () => page.compare?.step(1),
     c: () => $("share").click(),
@@ -57,8 +57,13 @@ export function press(page, name) {
 /** What a key needs; gone with the next key or click. @param {string} text */
 function say(text) {
   notice(new Error(text));
-  const hide = () => ($("notice").hidden = true);
-  for (const kind of ["pointerdown", "keydown"]) window.addEventListener(kind, hide, { once: true, capture: true });
+  const [place, end] = [$("notice"), new AbortController()];
+  const hide = () => {
+    end.abort();
+    // An error that came later stays.
+    if (place.querySelector("span")?.textContent === text) place.hidden = true;
+  };
+  for (const kind of ["pointerdown", "keydown"]) window.addEventListener(kind, hide, { signal: end.signal, capture: true });
 }
 
 /** @param {Page} page @param {-1 | 1} step @param {boolean} ofKind */

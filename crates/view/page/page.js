@@ -14,7 +14,7 @@ import { Panels } from "./panels.js";
 import { Search } from "./search.js";
 import { showState } from "./selection.js";
 import { Tiles } from "./tiles.js";
-import { sideOf, SECOND } from "./sides.js";
+import { beginOf, sideOf, SECOND } from "./sides.js";
 import { tip } from "./tip.js";
 import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, all, ids, isGroup, isMarks, isPart, label, reorder, shown, tree } from "./tracks.js";
 import { View } from "./window.js";
@@ -187,6 +187,8 @@ export class Page {
     if (isGroup(track)) this.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
     else if (track.id === null) this.clear();
     else if (isMarks(track)) void this.nearest(track.id, time);
+    // The server would take what is before a recording for its beginning.
+    else if (time < beginOf(track.side)) this.clear();
     else void this.select(track.id, Math.floor(time), 0);
   }
 

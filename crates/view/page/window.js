@@ -2,6 +2,8 @@
 // The window of time that is seen, the views before it, and links to it.
 
 import { isTab } from "./analyses.js";
+import { notice } from "./opening.js";
+import { SECOND } from "./sides.js";
 import { MOST_PINS, ORDERS } from "./tracks.js";
 
 /** Shortest window, in nanoseconds. */
@@ -130,25 +132,35 @@ export class View {
     this.place?.(/^-?\d{1,16}$/.test(offset) ? Number(offset) : 0);
     const number = (/** @type {string | null | undefined} */ text) => (text && /^\d{1,16}$/.test(text) ? Number(text) : null);
     const [from, to] = [number(link.get("from")), number(link.get("to"))];
-    const [row, at] = [number(link.get("row")), number(link.get("at"))];
+    let isOfTwo = this.place === null && link.has("offset");
+    /** A row that is shown, or null. */
+    const shown = (/** @type {string | null | undefined} */ text) => {
+      const row = number(text);
+      if (this.place || row === null || row < SECOND) return row;
+      isOfTwo = true;
+      return null;
+    };
+    const [row, at] = [shown(link.get("row")), number(link.get("at"))];
     const [begin, end] = (link.get("area") ?? "").split("-").map(number);
-    const rows = link.get("rows")?.split(".").map(number);
+    const marked = link.get("rows")?.split(".").map(number);
+    const rows = marked?.every((row) => row !== null) ? marked.flatMap((row) => shown(String(row)) ?? []) : null;
     this.filter = link.get("filter") ?? "";
     this.order = Object.keys(ORDERS).find((order) => order === link.get("order")) ?? "used";
-    const pins = (link.get("pin") ?? "").split(".").map(number).filter((row) => row !== null);
+    const pins = (link.get("pin") ?? "").split(".").map(shown).filter((row) => row !== null);
     this.pins = /** @type {number[]} */ ([...new Set(pins)]).slice(0, MOST_PINS);
     this.find = link.get("find") ?? "";
     this.findSide = this.place && link.get("in") === "b" ? 1 : 0;
     this.state = row !== null && at !== null ? { row, time: at } : null;
-    this.area = begin != null && end != null && begin < end
-      ? { from: begin, to: end, rows: rows?.every((row) => row !== null) ? /** @type {number[]} */ (rows) : null }
-      : null;
+    // Without the tracks that it had, it would be an area of all.
+    const isArea = begin != null && end != null && begin < end && !(rows?.length === 0);
+    this.area = isArea ? { from: begin, to: end, rows } : null;
     const [of, classes, only] = (link.get("list") ?? "").split("-");
     const some = (classes ?? "").split(".").map(number);
-    this.part = this.area && number(of) !== null && some.every((one) => one !== null && one < 14)
+    this.part = this.area && shown(of) !== null && some.every((one) => one !== null && one < 14)
       ? { row: Number(of), classes: /** @type {number[]} */ (some), state: number(only) }
       : null;
-    const [slow, since, until] = (link.get("why") ?? "").split("-").map(number);
+    const [waiter, ...during] = (link.get("why") ?? "").split("-");
+    const [slow, since, until] = [shown(waiter), ...during.map(number)];
     this.why = slow != null && since != null && until != null && since < until ? { row: slow, from: since, to: until } : null;
     // Earlier links had `samples=1`.
     const tab = link.get("samples") === "1" ? "samples" : (link.get("show") ?? "");
@@ -159,5 +171,6 @@ export class View {
     else this.tell();
     clearTimeout(this.timer);
     for (const call of this.restored) call();
+    if (isOfTwo) notice(new Error("This link is of two recordings: open it with both. What it marks in the other one is not shown."));
   }
 }

@@ -140,10 +140,12 @@ fn both_are_drawn_on_one_scale_and_the_second_one_is_moved() {
     // A time that is typed moves B; A stays where it is on the screen.
     browser.value("tracewing.view.set(tracewing.view.length * 0.2, tracewing.view.length * 0.5)");
     browser.settle();
-    for (typed, offset) in [("20 ms", 20_000_000_i64), ("-1.5ms", -1_500_000), ("−20 µs", -20_000)] {
+    for (typed, offset) in [("20 ms", 20_000_000_i64), ("1.5ms before", -1_500_000), ("−20 µs", -20_000)] {
         let before = number(&mut browser, "tracewing.view.from - tracewing.compare().begins[0]");
         browser.value(&format!("(() => {{ const input = document.querySelector('#offset'); input.value = '{typed}'; input.dispatchEvent(new Event('change')); }})()"));
         assert_eq!(browser.value("tracewing.compare().offset"), offset);
+        let said = ["20 ms after", "1.5 ms before", "20 µs before"];
+        assert!(said.contains(&browser.value("document.querySelector('#offset').value").as_str().unwrap()));
         browser.settle();
         let after = number(&mut browser, "tracewing.view.from - tracewing.compare().begins[0]");
         assert!((before - after).abs() <= 1.0, "{typed}: {before} {after}");
@@ -420,5 +422,90 @@ fn what_may_lack_something_has_no_difference() {
         };
         assert_eq!([busy(&mut browser, "two"), busy(&mut browser, "three")], expected);
     }
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn before_the_second_one_begins_there_is_nothing_of_it() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = of_two("server", "clerks");
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let link = "v=1&from=0&to=90000000&area=0-20000000&offset=50000000";
+    browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
+    let nothing = "document.querySelector('#details').textContent.includes('B has nothing in this area')";
+    browser.wait(nothing);
+    browser.wait("document.querySelectorAll('#details .figures tbody tr').length > 3");
+    assert_eq!(browser.value("[...document.querySelectorAll('#details .figures tbody tr')].every((line) => line.lastElementChild.textContent === '–')"), true);
+    for kind in ["calls", "waits", "tasks", "samples", "graph"] {
+        browser.value(&format!("document.querySelector('#details [data-tab={kind}]').click()"));
+        browser
+            .wait(&format!("document.querySelector('#details [data-tab={kind}]')?.ariaCurrent === 'true'"));
+        browser.wait(nothing);
+        assert_eq!(browser.value("document.querySelector('#details .lost')"), Value::Null, "{kind}");
+    }
+
+    // Nor is a state selected there.
+    let row = busiest(&viewer, "tracks");
+    browser.value(&format!("tracewing.select({row}, 10000000)"));
+    browser.wait("tracewing.found() !== null");
+    let y = number(
+        &mut browser,
+        "(() => { const at = tracewing.shown().findIndex(({ side, kind }) => side === 1 && kind === 'cpu'); const box = document.querySelector(`#track-${at}`).getBoundingClientRect(); return (box.top + box.bottom) / 2; })()",
+    );
+    browser.click(280.0, y);
+    browser.wait("tracewing.view.state === null");
+
+    // A hint goes with the next key, and with it what waited for that.
+    let is_hidden = "document.querySelector('#notice').hidden";
+    browser.key("b");
+    browser.wait("document.querySelector('#notice').textContent.includes('one in B first')");
+    browser.key("q");
+    browser.wait(is_hidden);
+    browser.value("(() => { const input = document.querySelector('#offset'); input.value = 'soon'; input.dispatchEvent(new Event('change')); })()");
+    browser.click(280.0, y);
+    assert_eq!(browser.value(is_hidden), false);
+
+    // The list of notes stays while B is moved.
+    browser.value("document.querySelector('#notes').click()");
+    browser.wait("document.querySelector('#details h2')?.textContent.startsWith('Notes')");
+    let before = browser.value("location.hash");
+    browser.key(">");
+    browser.wait(&format!("location.hash !== {before}"));
+    browser.settle();
+    assert_eq!(browser.value("document.querySelector('#details h2')?.textContent.startsWith('Notes')"), true);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn a_link_of_two_recordings_says_so_in_one() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let row = busiest(&viewer, "tracks");
+    for (link, left) in [
+        (format!("area=1000-2000&rows={row}.{}&pin={SECOND}.{row}", SECOND + row), [true, false, false]),
+        (format!("area=1000-2000&rows={}&pin={row}", SECOND + row), [false, false, false]),
+        (format!("row={SECOND}&at=5&pin={row}&offset=7"), [false, false, false]),
+        (format!("why={SECOND}-5-90&pin={row}"), [false, false, false]),
+    ] {
+        browser.open(&format!("http://127.0.0.1:{}/#v=1&from=0&to=90000000&{link}", viewer.port));
+        browser
+            .wait("document.querySelector('#notice').textContent.includes('This link is of two recordings')");
+        let has =
+            "[tracewing.view.area, tracewing.view.state, tracewing.view.why].map((one) => one !== null)";
+        assert_eq!(browser.value(has), object!(left), "{link}");
+        assert_eq!(browser.value("tracewing.view.pins"), object!([row]));
+        if left[0] {
+            assert_eq!(browser.value("tracewing.view.area.rows"), object!([row]));
+        }
+    }
+    browser.open(&format!("http://127.0.0.1:{}/#v=1&from=0&to=90000000&pin={row}", viewer.port));
+    assert_eq!(browser.value("document.querySelector('#notice').hidden"), true);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
