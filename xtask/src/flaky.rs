@@ -8,11 +8,20 @@
 
 use crate::steps::{self, cargo};
 use anyhow::{Result, bail};
+use std::env;
 use std::io::{BufRead, BufReader, Write};
+use std::num::NonZero;
 use std::process::Stdio;
+use std::thread;
 
 /// Packages in which every failure counts.
 const LOCK_FREE: [&str; 2] = ["tracewing-ring", "tracewing-trigger"];
+
+/// Set for tests, since the programs that they record have been built ([`crate::test`]).
+const ALL_BUILT: &str = "TRACEWING_ALL_BUILT";
+
+/// How many tests of a program run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// If more programs than this fail, it is not by chance.
 const MOST: usize = 4;
@@ -24,7 +33,14 @@ const MOST: usize = 4;
 ///
 /// If a test fails that gets no second run, if one fails twice, or if nothing could be built.
 pub fn test(arguments: &[&str]) -> Result<Vec<String>> {
-    let mut child = steps::cargo_command(arguments)?.stderr(Stdio::piped()).spawn()?;
+    let mut command = steps::cargo_command(arguments)?;
+    command.env(ALL_BUILT, "1").stderr(Stdio::piped());
+    if env::var_os(THREADS).is_none() {
+        // Most tests wait for other processes most of the time.
+        let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+        command.env(THREADS, (2 * cpus).to_string());
+    }
+    let mut child = command.spawn()?;
     let mut lines = Vec::new();
     for line in BufReader::new(child.stderr.take().expect("it is piped")).split(b'\n') {
         let line = line?;

@@ -29,6 +29,9 @@ pub fn run(options: &Options) -> Result<()> {
     steps.run("house rules", crate::tidy::run);
     steps.run("no operating system", without_system);
     steps.run("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    steps.run("programs that tests record", || {
+        cargo(&["build", "--workspace", "--lib", "--bins", "--examples"])
+    });
     let mut flaky_programs = Vec::new();
     steps.run("tests", || {
         const WHAT: [&str; 7] =

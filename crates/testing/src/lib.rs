@@ -28,17 +28,25 @@ pub use skip::{Cause, LISTED, Listed, skip};
 pub use terminal::{OnTerminal, on_terminal};
 pub use users::{NOBODY, STRANGER, am_root, become_user, is_root};
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds a target of the project as `cargo build` does with these arguments, in a separate folder; returns
-/// the folder of executables. `within` is a test's `CARGO_TARGET_TMPDIR`.
+/// Set by `cargo xtask test`, which builds all targets of the project before it runs the tests. A build of
+/// one package has fewer features, so it would compile most of the project anew for each of them.
+const ALL_BUILT: &str = "TRACEWING_ALL_BUILT";
+
+/// Builds a target of the project as `cargo build` does with these arguments, unless all have been built;
+/// returns the folder of executables. `within` is a test's `CARGO_TARGET_TMPDIR`.
 ///
 /// # Panics
 /// The build fails.
 pub fn build(within: &str, arguments: &[&str]) -> PathBuf {
     let target = Path::new(within).parent().expect("a folder of the target folder");
+    if env::var_os(ALL_BUILT).is_some() && !arguments.contains(&"--release") {
+        return target.join("debug");
+    }
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--offline", "--target-dir"])
         .arg(target)
@@ -118,6 +126,7 @@ impl Workspace {
         cargo.args([command, "--quiet", "--offline"]).current_dir(&self.folder);
         cargo
             .env("CARGO_TARGET_DIR", self.target())
+            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env_remove("RUSTFLAGS");
         cargo
