@@ -3,6 +3,8 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `answers` | how long answers of the server take |
+//! | `walk` | how long the page takes to open and to draw, and its memory |
 //! | `server` | the server that is measured, and a client that asks it as the page does |
 //! | `browser` | a page in Chromium |
 //! | `random` | windows that look like chance |
@@ -11,35 +13,32 @@
 //! The recording is made as for `bench analyse`, with other lives of tasks and threads, and removed
 //! afterwards.
 
+mod answers;
 mod browser;
 mod page;
 mod random;
 mod server;
+mod walk;
 
 use crate::compare::analyse::trace::{self, Lives};
 use crate::compare::machine;
 use crate::compare::read::side;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use browser::Browser;
 use page::Figure;
-use random::Random;
-use serde_json::{Value, json};
 use server::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Tasks and threads of the recording.
 const TASKS: u64 = 100_000;
 const THREADS: u64 = 1000;
-/// Rows of a picture, and its width in pixels.
-const ROWS: usize = 60;
+/// Size of the page, in pixels.
 const WIDTH: u32 = 1920;
 const HEIGHT: u32 = 1080;
-/// Narrowest window that is asked for, in nanoseconds.
-const NARROW: f64 = 10_000.0;
-/// Steps of a walk between two looks at memory.
-const STEPS: u32 = 50;
+/// Parts into which questions and a walk are divided, to see how much figures vary.
+const ROUNDS: usize = 10;
 /// The number of the row that stands for all CPUs.
 const ALL_CPUS: u32 = u32::MAX;
 
@@ -72,13 +71,23 @@ struct Size {
     /// How often each question is asked.
     questions: usize,
     walk: Duration,
+    /// How often an index is made, and the page opened.
+    indexes: usize,
+    openings: usize,
 }
 
 /// Everything that was found.
 struct Results {
     machine: Vec<(&'static str, String)>,
     recording: String,
-    walk: Duration,
+    parts: Vec<Part>,
+}
+
+/// What was found about one thing.
+struct Part {
+    title: &'static str,
+    /// How it was found.
+    about: String,
     figures: Vec<Figure>,
 }
 
@@ -93,11 +102,17 @@ struct Facts {
 
 /// Makes the recording, measures, prints.
 pub fn run(options: &Options) -> Result<()> {
-    let size = |events, questions, seconds| Size { events, questions, walk: Duration::from_secs(seconds) };
+    let size = |events, questions, seconds, indexes, openings| Size {
+        events,
+        questions,
+        walk: Duration::from_secs(seconds),
+        indexes,
+        openings,
+    };
     let size = match (options.quick, options.small) {
-        (true, _) => size(1_000_000, 20, 3),
-        (false, true) => size(10_000_000, 500, 30),
-        (false, false) => size(100_000_000, 1000, 600),
+        (true, _) => size(1_000_000, 20, 3, 1, 1),
+        (false, true) => size(10_000_000, 500, 30, 3, 3),
+        (false, false) => size(100_000_000, 1000, 600, 3, 5),
     };
     let folder = match &options.disk {
         Some(disk) => tempfile::tempdir_in(disk),
@@ -113,16 +128,19 @@ pub fn run(options: &Options) -> Result<()> {
             recording
         }
     };
-    let mut figures = Vec::new();
-    let facts = measure(options, &recording, folder.path(), &size, &mut figures)?;
+    let (facts, parts) = measure(options, &recording, folder.path(), &size)?;
     let about = format!(
-        "{:.1} million events, {} in {:.1} s; {} tracks",
+        "{} of {:.1} million events ({}, {:.1} s, {} tracks)",
+        match options.recording {
+            Some(_) => "a recording",
+            None => "a synthetic recording of kernel events and of a program with tasks,",
+        },
         facts.events / 1e6,
         page::bytes(bytes(&recording)?),
         facts.length / 1e9,
         facts.rows.len() + facts.groups.len()
     );
-    let results = Results { machine, recording: about, walk: size.walk, figures };
+    let results = Results { machine, recording: about, parts };
     print!("{}", page::text(&results)?);
     if let Some(folder) = &options.page {
         page::write(&results, folder)?;
@@ -130,42 +148,40 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn measure(
-    options: &Options,
-    recording: &Path,
-    home: &Path,
-    size: &Size,
-    figures: &mut Vec<Figure>,
-) -> Result<Facts> {
-    let mut index = Command::new(&options.tracewing);
-    index.arg("index").arg(recording).arg("--index").arg(home.join("index"));
-    let made = side::run(&mut index)?;
-    let index_bytes = bytes(&home.join("index"))?;
-    let mut server = Server::start(&options.tracewing, recording, home)?;
-    let facts = facts(&mut server)?;
-    figures.push(Figure::at_least("index, million events/s", facts.events / 1e6 / made.seconds, 4.0));
-    let share = index_bytes as f64 * 100.0 / bytes(recording)? as f64;
-    figures.push(Figure::at_most("size of the index, % of the trace", share, 33.3));
-    figures.push(Figure::only("memory while the index is made, MiB", made.peak));
-    let mut random = Random(1);
-    statistics(&mut server, &facts, size, &mut random, figures)?;
-    data(&mut server, &facts, size, &mut random, figures)?;
-    groups(&mut server, &facts, size, &mut random, figures)?;
-    drop(server);
-
-    let mut browser = Browser::start(WIDTH, HEIGHT)?;
-    let begin = Instant::now();
-    let server = Server::start(&options.tracewing, recording, home)?;
-    browser.navigate(&server.address)?;
-    let is_drawn = "!!window.tracewing && document.querySelector('#cover').hidden && tracewing.isIdle() \
-                    && Object.keys(tracewing.drawn()).length > 0";
-    while browser.value(is_drawn)? != true {
-        ensure!(begin.elapsed() < Duration::from_secs(300), "the page does not show the recording");
-        std::thread::sleep(Duration::from_millis(5));
+fn measure(options: &Options, recording: &Path, home: &Path, size: &Size) -> Result<(Facts, Vec<Part>)> {
+    let Options { tracewing, .. } = options;
+    let (mut seconds, mut memory) = (Vec::new(), Vec::new());
+    for round in 0..size.indexes {
+        let place = home.join("index");
+        if round > 0 {
+            std::fs::remove_dir_all(&place)?;
+        }
+        let mut index = Command::new(tracewing);
+        index.arg("index").arg(recording).arg("--index").arg(&place);
+        let made = side::run(&mut index)?;
+        seconds.push(made.seconds);
+        memory.push(made.peak);
     }
-    figures.push(Figure::at_most("opened again: first picture, s", begin.elapsed().as_secs_f64(), 1.0));
-    walk(&mut browser, &server, size, figures)?;
-    Ok(facts)
+    let mut server = Server::start(tracewing, recording, home)?;
+    let facts = facts(&mut server)?;
+    let rates = seconds.iter().map(|seconds| facts.events / 1e6 / seconds).collect();
+    let share = bytes(&home.join("index"))? as f64 * 100.0 / bytes(recording)? as f64;
+    let index = Part {
+        title: "Index",
+        about: format!("`tracewing index`, {} times; figures are medians.", size.indexes),
+        figures: vec![
+            Figure::median("million events/s", rates).at_least(4.0),
+            Figure::median("s", seconds),
+            Figure::median("size, % of the trace", vec![share]).at_most(33.3),
+            Figure::median("memory, MiB", memory),
+        ],
+    };
+    let answers = answers::measure(&mut server, &facts, size)?;
+    drop(server);
+    let mut browser = Browser::start(WIDTH, HEIGHT)?;
+    let (openings, server) = walk::openings(&mut browser, tracewing, recording, home, size)?;
+    let walk = walk::walk(&mut browser, &server, size)?;
+    Ok((facts, vec![index, answers, openings, walk]))
 }
 
 fn facts(server: &mut Server) -> Result<Facts> {
@@ -179,136 +195,6 @@ fn facts(server: &mut Server) -> Result<Facts> {
     let number = |name: &str| state[name].as_f64().with_context(|| format!("no {name}"));
     Ok(Facts { length: number("length")?, events: number("events")?, rows, groups })
 }
-
-/// How long each of some questions takes, in milliseconds.
-fn time(server: &mut Server, path: &str, questions: impl Iterator<Item = Value>) -> Result<Vec<f64>> {
-    let mut times = Vec::new();
-    for question in questions {
-        let question = question.to_string();
-        let begin = Instant::now();
-        server.post(path, &question)?;
-        times.push(begin.elapsed().as_secs_f64() * 1e3);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times)
-}
-
-/// The smallest of sorted times that is not below a share of them.
-fn percentile(sorted: &[f64], share: f64) -> f64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
-}
-
-/// How long all rows were in each state, in any window.
-fn statistics(
-    server: &mut Server,
-    facts: &Facts,
-    size: &Size,
-    random: &mut Random,
-    figures: &mut Vec<Figure>,
-) -> Result<()> {
-    let questions = (0..size.questions / 10).map(|_| {
-        let (from, to) = random.window(facts.length, NARROW);
-        json!({ "from": from as u64, "to": to as u64 })
-    });
-    let times = time(server, "statistics", questions)?;
-    figures.push(Figure::only("statistics of all tracks in an area, ms (p50)", percentile(&times, 0.5)));
-    figures.push(Figure::at_most("the same (slowest)", percentile(&times, 1.0), 500.0));
-    Ok(())
-}
-
-/// What the picture of some rows in any window needs, as many buckets as pixels.
-fn data(
-    server: &mut Server,
-    facts: &Facts,
-    size: &Size,
-    random: &mut Random,
-    figures: &mut Vec<Figure>,
-) -> Result<()> {
-    let questions: Vec<_> = (0..size.questions)
-        .map(|_| {
-            let start = random.next() as usize % facts.rows.len().max(1);
-            let rows: Vec<_> = facts.rows.iter().cycle().skip(start).take(ROWS).collect();
-            rows_question(random, facts, &rows)
-        })
-        .collect();
-    let times = time(server, "rows", questions.into_iter())?;
-    figures.push(Figure::only("data of a picture of 60 tracks, ms (p50)", percentile(&times, 0.5)));
-    figures.push(Figure::at_most("the same (p99)", percentile(&times, 0.99), 20.0));
-    Ok(())
-}
-
-fn rows_question(random: &mut Random, facts: &Facts, rows: &[&u64]) -> Value {
-    let (from, to) = random.window(facts.length, NARROW);
-    let shift = ((to - from) / f64::from(WIDTH)).log2().ceil().max(0.0) as u32;
-    json!({ "shift": shift, "first": from as u64 >> shift, "count": WIDTH, "rows": rows })
-}
-
-/// The same of rows that stand for others: all CPUs, processes.
-fn groups(
-    server: &mut Server,
-    facts: &Facts,
-    size: &Size,
-    random: &mut Random,
-    figures: &mut Vec<Figure>,
-) -> Result<()> {
-    let rows: Vec<_> = facts.groups.iter().take(ROWS).collect();
-    let questions: Vec<_> = (0..size.questions / 2).map(|_| rows_question(random, facts, &rows)).collect();
-    let what = "data of a picture of groups, ms (p50)";
-    match time(server, "rows", questions.into_iter()) {
-        Ok(times) => {
-            figures.push(Figure::only(what, percentile(&times, 0.5)));
-            figures.push(Figure::at_most("the same (p95)", percentile(&times, 0.95), 20.0));
-        }
-        Err(refused) => figures.push(Figure::missed(what, refused.to_string())),
-    }
-    Ok(())
-}
-
-/// Zooms and pans at random in the page; meanwhile looks at the memory of server and page.
-fn walk(browser: &mut Browser, server: &Server, size: &Size, figures: &mut Vec<Figure>) -> Result<()> {
-    // Threads of one process: more than are unfolded at first.
-    browser.value("document.querySelectorAll('#labels .track.group[aria-expanded=false]')[0]?.click()")?;
-    let begin = Instant::now();
-    let (mut times, mut of_server, mut of_page, mut seed) = (Vec::new(), 0_f64, 0_f64, 1);
-    while begin.elapsed() < size.walk {
-        let steps = browser.value(&format!("({WALK})({STEPS}, {seed})"))?;
-        times.extend(steps.as_array().into_iter().flatten().filter_map(Value::as_f64));
-        of_server = of_server.max(pss(server.pid()));
-        of_page = of_page.max(pss(browser.renderer()?));
-        seed += 1;
-    }
-    times.sort_by(f64::total_cmp);
-    ensure!(!times.is_empty(), "the walk has no steps");
-    figures.push(Figure::only("from a zoom or pan to its picture, ms (p50)", percentile(&times, 0.5)));
-    figures.push(Figure::at_most("the same (p95)", percentile(&times, 0.95), 50.0));
-    figures.push(Figure::at_most("memory of the server, MiB", of_server, 300.0));
-    figures.push(Figure::at_most("memory of the page, MiB", of_page, 300.0));
-    Ok(())
-}
-
-/// Steps of a walk: from the view that is seen to another one, and how long each takes until all of its data
-/// has come and is drawn, in milliseconds.
-const WALK: &str = "async (steps, seed) => {
-    const random = () => (seed = (seed * 1664525 + 1013904223) % 4294967296) / 4294967296;
-    const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-    const { view } = tracewing, scroll = document.querySelector('#scroll'), times = [];
-    random();
-    for (let step = 0; step < steps; step++) {
-        const begin = performance.now(), kind = random();
-        if (kind < 0.05) {
-            const width = view.length * 10 ** (-6 * random()), from = (view.length - width) * random();
-            view.set(from, from + width);
-        } else if (kind < 0.15) scroll.scrollTop = (scroll.scrollHeight - scroll.clientHeight) * random();
-        else if (kind < 0.55) view.pan(2 * random() - 1);
-        else view.zoom(2 ** (4 * random() - 2), view.from + (view.to - view.from) * random());
-        await pause(0);
-        while (!tracewing.isIdle()) await pause(1);
-        times.push(performance.now() - begin);
-        await pause(30);
-    }
-    return times;
-}";
 
 /// The share of a process in the memory that is used, in MiB; 0 if it has ended.
 fn pss(pid: u32) -> f64 {

@@ -1,39 +1,105 @@
 //! The figures as a page, which is what a terminal gets, too.
 
-use super::Results;
+use super::{Part, Results};
+use crate::compare::figures::Rounds;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::Path;
 
 const PAGE: &str = "performance-view.md";
 
+/// What is required of a figure.
+#[derive(Clone, Copy)]
+enum Bound {
+    Most(f64),
+    Least(f64),
+    None,
+}
+
 /// Something that was measured, and what is required of it.
 pub struct Figure {
     what: &'static str,
-    found: String,
-    bound: String,
-    /// Whether it is as required.
-    is_met: bool,
+    /// The figure of all rounds together, or why there is none.
+    found: Result<f64, String>,
+    rounds: Rounds,
+    bound: Bound,
 }
 
 impl Figure {
-    pub fn at_most(what: &'static str, found: f64, most: f64) -> Self {
-        Figure { what, found: figure(found), bound: format!("at most {most}"), is_met: found <= most }
+    /// The median of the rounds.
+    pub fn median(what: &'static str, rounds: Vec<f64>) -> Self {
+        let rounds = Rounds(rounds);
+        Figure::of(what, rounds.median(), rounds)
     }
 
-    pub fn at_least(what: &'static str, found: f64, least: f64) -> Self {
-        Figure { what, found: figure(found), bound: format!("at least {least}"), is_met: found >= least }
+    /// The largest of the rounds.
+    pub fn largest(what: &'static str, rounds: Vec<f64>) -> Self {
+        let rounds = Rounds(rounds);
+        Figure::of(what, rounds.range().1, rounds)
     }
 
-    /// Nothing is required of it.
-    pub fn only(what: &'static str, found: f64) -> Self {
-        Figure { what, found: figure(found), bound: String::new(), is_met: true }
+    /// What so great a share of all times does not exceed; and of the times of each round.
+    pub fn percentile(what: &'static str, share: f64, times: &[Vec<f64>]) -> Self {
+        let rounds = times.iter().map(|times| percentile(times, share)).collect();
+        Figure::of(what, percentile(&times.concat(), share), Rounds(rounds))
+    }
+
+    fn of(what: &'static str, found: f64, rounds: Rounds) -> Self {
+        Figure { what, found: Ok(found), rounds, bound: Bound::None }
+    }
+
+    pub fn at_most(self, most: f64) -> Self {
+        Figure { bound: Bound::Most(most), ..self }
+    }
+
+    pub fn at_least(self, least: f64) -> Self {
+        Figure { bound: Bound::Least(least), ..self }
     }
 
     /// There is no figure: why.
     pub fn missed(what: &'static str, why: String) -> Self {
-        Figure { what, found: why, bound: String::new(), is_met: false }
+        Figure { what, found: Err(why), rounds: Rounds::default(), bound: Bound::None }
     }
+
+    fn line(&self) -> String {
+        let found = match &self.found {
+            Ok(found) => figure(*found),
+            Err(why) => return format!("| {} | | {why} | | **fails** |", self.what),
+        };
+        let (least, most) = self.rounds.range();
+        let spread = match self.rounds.0.len() {
+            0 | 1 => String::new(),
+            _ => format!("{} to {}", figure(least), figure(most)),
+        };
+        let required = match self.bound {
+            Bound::Most(most) => format!("at most {most}"),
+            Bound::Least(least) => format!("at least {least}"),
+            Bound::None => String::new(),
+        };
+        let verdict = match (self.bound, self.holds()) {
+            (Bound::None, _) => "",
+            (_, true) => "holds",
+            (_, false) => "**fails**",
+        };
+        format!("| {} | {required} | {found} | {spread} | {verdict} |", self.what)
+    }
+
+    fn holds(&self) -> bool {
+        let Ok(found) = self.found else { return false };
+        match self.bound {
+            Bound::Most(most) => found <= most,
+            Bound::Least(least) => found >= least,
+            Bound::None => true,
+        }
+    }
+}
+
+/// The smallest of some times that is not below a share of them.
+fn percentile(times: &[f64], share: f64) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
 /// Three digits, or the whole number if that has more.
@@ -57,37 +123,53 @@ pub fn text(results: &Results) -> Result<String> {
     let mut text = String::new();
     writeln!(
         text,
-        "# The viewer\n\n\
-        Written by `cargo xtask bench view --page`: what `tracewing view` takes for a synthetic recording of kernel \
-        events and of a program with tasks ({}). The page cache is warm. Windows are random, of any width from 10 µs \
-        to the whole recording, each power of two as probable as the next. Answers are timed by a client on the same \
-        machine, HTTP included. The picture is that of Chromium without a window and without a graphics processor, \
-        1920 × 1080 pixels, from the input until all data has come and is drawn, in {} s of random zooms, pans and \
-        scrolls. Memory is the proportional set size, the largest of that walk.\n",
-        results.recording,
-        results.walk.as_secs()
+        "# What looking at a recording costs\n\n\
+        Written by `cargo xtask bench view --page`: what `tracewing view` takes for {}. The page cache is warm. The \
+        picture is that of Chromium without a window and without a graphics processor, 1920 × 1080 pixels. Other \
+        machines have other figures: run the command on yours.\n\n| | |\n|---|---|",
+        results.recording
     )?;
-    writeln!(text, "| | |\n|---|---|")?;
     for (word, value) in &results.machine {
         writeln!(text, "| {word} | {value} |")?;
     }
-    writeln!(text, "\n| | measured | required | |\n|---|--:|--:|---|")?;
-    for Figure { what, found, bound, is_met } in &results.figures {
-        let verdict = if *is_met { "" } else { "missed" };
-        writeln!(text, "| {what} | {found} | {bound} | {verdict} |")?;
+    for Part { title, about, figures } in &results.parts {
+        writeln!(
+            text,
+            "\n## {title}\n\n{about}\n\n| | required | measured | spread | |\n|---|--:|--:|---|---|"
+        )?;
+        for figure in figures {
+            writeln!(text, "{}", figure.line())?;
+        }
     }
+    writeln!(text, "\n## Compared with Perfetto\n\n{PERFETTO}")?;
     Ok(text)
 }
+
+/// Why there are no figures of Perfetto.
+const PERFETTO: &str = "Perfetto's `trace_processor` is not measured: no package of Debian, PyPI or npm contains it. \
+     The package `perfetto` of PyPI has the Python interface only, and downloads the program from a place of its own \
+     when it is first used.";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_is_met_or_missed() {
-        assert!(Figure::at_most("", 20.0, 20.0).is_met && !Figure::at_most("", 20.1, 20.0).is_met);
-        assert!(Figure::at_least("", 4.0, 4.0).is_met && !Figure::at_least("", 3.9, 4.0).is_met);
-        assert!(!Figure::at_most("", f64::NAN, 20.0).is_met);
+    fn a_bound_holds_or_fails() {
+        let of = |found| Figure::median("", vec![found]);
+        assert!(of(20.0).at_most(20.0).holds() && !of(20.1).at_most(20.0).holds());
+        assert!(of(4.0).at_least(4.0).holds() && !of(3.9).at_least(4.0).holds());
+        assert!(!of(f64::NAN).at_most(20.0).holds());
+        assert!(!Figure::missed("", String::new()).holds());
+    }
+
+    #[test]
+    fn a_line_has_the_figure_of_all_rounds_and_those_of_the_least_and_the_greatest() {
+        let times = [vec![3.0, 1.0, 2.0], vec![9.0, 5.0, 6.0]];
+        let line = |share| Figure::percentile("t", share, &times).at_most(5.0).line();
+        assert_eq!(line(0.5), "| t | at most 5 | 3.00 | 2.00 to 6.00 | holds |");
+        assert_eq!(line(1.0), "| t | at most 5 | 9.00 | 3.00 to 9.00 | **fails** |");
+        assert_eq!(Figure::largest("t", vec![7.0]).line(), "| t |  | 7.00 |  |  |");
     }
 
     #[test]
