@@ -6,6 +6,7 @@ use crate::packages;
 use crate::steps::{cargo, run as run_command, target_folder};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +22,10 @@ pub struct Options {
     /// How long the server is put under load
     #[arg(long, default_value_t = 5, value_name = "SECONDS")]
     seconds: u32,
+
+    /// Take the pictures of `tracewing view` in the README and in the book from this recording
+    #[arg(long)]
+    pictures: bool,
 }
 
 /// Builds, records, shows.
@@ -53,9 +58,30 @@ pub fn run(options: &Options) -> Result<()> {
         &["list", "--pretty", "--no-delta", "--from", from, "-n", "12", "-e", "shop:*", trace],
     )?;
     tracewing.show("Where the time went, per thread (ms)", &["threads", trace])?;
-    println!("\nTo look at it in the browser: {} view {trace}", tracewing.0.display());
-    println!("The recording is in {trace}; `babeltrace2 {trace}` prints what `tracewing list` prints.");
+    println!("\nThe recording is in {trace}; `babeltrace2 {trace}` prints what `tracewing list` prints.");
+    if options.pictures {
+        return pictures(trace);
+    }
+    println!("To look at it in the browser: {} view {trace}", tracewing.0.display());
+    if has_display() {
+        return run_command(Command::new(&tracewing.0).args(["view", trace]));
+    }
     Ok(())
+}
+
+/// Takes the pictures of the book; the test that does it checks that nothing overlaps in them.
+fn pictures(trace: &str) -> Result<()> {
+    packages::ensure(packages::FOR_BENCH_VIEW)?;
+    let mut test = Command::new("cargo");
+    test.args(["test", "--package", "tracewing-cli", "--test", "view", "pictures_of_the_page"]);
+    run_command(test.env("UPDATE", "1").env("PICTURES_OF", trace))
+}
+
+/// Whether a browser can be opened: never as root.
+fn has_display() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY"))
+        && std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0)
 }
 
 /// The program to show.

@@ -11,6 +11,7 @@ import { duration, exact } from "./time.js";
 /** Kind and name of each tab. @type {[string, string, string][]} */
 const TABS = [
   ["", "States", "Time of each track by state"],
+  ["events", "Events", "How many events there are of each name"],
   ["calls", "System calls", "How long system calls took"],
   ["waits", "Waits", "What threads and tasks waited for, and how long"],
   ["locks", "Locks", "How long locks were waited for and held"],
@@ -33,6 +34,7 @@ export function titleOf(kind) {
 
 /** What a tab says if it has nothing. @type {Record<string, string>} */
 const NOTHING = {
+  events: "No event lies in this area.",
   calls: "No system call begins and ends in this area. They are recorded with the kernel's events, as root.",
   waits: "No wait of these threads and tasks begins and ends in this area.",
   locks: "No lock was acquired and released in this area. Record with --locks to see mutexes.",
@@ -50,10 +52,13 @@ const NOTHING = {
  * @property {(row: number, time: number) => void} select
  * @property {(tid: string, time: number) => number | undefined} threadAt
  * @property {(kind: string) => void} tab
+ * @property {(name: string) => boolean} isMarked whether events of a name are marked in the tracks
+ * @property {(name: string) => void} mark marks them, or no longer
+ * @property {(name: string, time: number, tid: string | null) => void} event shows an event
  */
 /** @typedef {{from: number, to: number, rows: number[] | null}} Area */
 /** @typedef {{count: number, min_ns: number, avg_ns: number, p50_ns: number, p90_ns: number, p99_ns: number, p999_ns: number, max_ns: number, quantile_error: number}} Took */
-/** @typedef {Took & {name: string, class: number, states: number[], total_ns: number}} Line */
+/** @typedef {Took & {name: string, class: number, total_ns: number}} Line */
 /** A state, or a call, with the row that has it. @typedef {{row: number | undefined, from: number, to: number}} Span */
 
 /** Buttons to all tabs. @param {string} chosen @param {(kind: string) => void} go */
@@ -95,6 +100,16 @@ export async function showTab(place, kind, area, page) {
     if (kind === "tasks") {
       const answer = await result(inner, "tasks", asked(area));
       if (answer) fill(ofTasks(page, area), answer.tasks, "busy");
+    } else if (kind === "events") {
+      const answer = await result(inner, "classes", asked(area));
+      if (!answer) return;
+      const show = () => {
+        inner.replaceChildren();
+        title.querySelector("a")?.remove();
+        fill(ofNames(place, area, page, show), answer.names, "count");
+        if (answer.left_out) inner.append(element("p", `${answer.left_out.toLocaleString("en")} more names have fewer events.`));
+      };
+      show();
     } else if (kind === "calls") {
       const answer = await result(inner, "calls", asked(area));
       if (!answer) return;
@@ -109,6 +124,38 @@ export async function showTab(place, kind, area, page) {
       const left = answer.left_out;
       if (left > 0) inner.append(element("p", `${left.toLocaleString("en")} more names took less time.`));
     }
+  } catch (error) {
+    page.lost(error);
+    inner.append(element("p", /** @type {Error} */ (error).message, "lost"));
+  }
+}
+
+/** @param {HTMLElement} place @param {Area} area @param {Page} page @param {() => void} again shows the table again @returns {import("./tables.js").Column<{name: string, count: number}>[]} */
+function ofNames(place, area, page, again) {
+  const go = (/** @type {{name: string}} */ { name }) => () => void showEvents(place, area, name, page);
+  return [
+    { title: "event", unit: "text", value: ({ name }) => name, act: go },
+    { title: "count", unit: "count", value: ({ count }) => count, hint: "The events", act: go },
+    { title: "in the tracks", unit: "text", value: ({ name }) => (page.isMarked(name) ? "do not mark" : "mark"), hint: "Marks these events in the tracks, and counts those in the visible part (U)", act: ({ name }) => () => [page.mark(name), again()], isSaved: false },
+  ];
+}
+
+/** The first events of a name in an area. @param {HTMLElement} place @param {Area} area @param {string} name @param {Page} page */
+async function showEvents(place, area, name, page) {
+  const inner = frame(place, `First ${name}`, area, "events", page);
+  try {
+    const answer = await result(inner, "classes", { ...asked(area), name });
+    if (!answer) return;
+    const count = answer.names[0]?.count ?? 0;
+    const some = answer.events.length < count ? `; the first ${answer.events.length.toLocaleString("en")}` : "";
+    inner.append(element("p", `${count.toLocaleString("en")} ${count === 1 ? "event" : "events"}${some}`));
+    /** @type {import("./tables.js").Column<{at: number, cpu: string | null, tid: string | null}>[]} */
+    const columns = [
+      { title: "time", unit: "text", value: ({ at }) => exact(at), hint: "The event, and those around it", act: ({ at, tid }) => () => page.event(name, at, tid) },
+      { title: "CPU", unit: "text", value: ({ cpu }) => cpu },
+      ...(answer.events.some((/** @type {{tid: string | null}} */ { tid }) => tid !== null) ? [{ title: "thread", unit: /** @type {const} */ ("text"), value: (/** @type {{tid: string | null}} */ { tid }) => tid }] : []),
+    ];
+    inner.append(table(`Events ${name}`, columns, answer.events, 0));
   } catch (error) {
     page.lost(error);
     inner.append(element("p", /** @type {Error} */ (error).message, "lost"));

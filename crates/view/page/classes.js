@@ -22,7 +22,7 @@ export const CLASSES = [
   { name: "blocked", light: "#dfe4ea", dark: "#2c3641" },
   { name: "nested", light: "#009e73", dark: "#2bb58c" },
   { name: "idle", light: "#f0f2f5", dark: "#1f262e" },
-  { name: "function, span, call", light: "#8fb7d9", dark: "#4b7ea8" },
+  { name: "function, span, call", light: "#8fb7d9", dark: "#44769f" },
   { name: "waits for lock", light: "#f0b27f", dark: "#8f5a2e", hatch: "falling" },
   { name: "has lock", light: "#5aa469", dark: "#6dbb7d" },
   { name: "event", light: "#1b222b", dark: "#e4e9ef" },
@@ -57,9 +57,51 @@ export function color(number) {
   return dark.matches ? CLASSES[number].dark : CLASSES[number].light;
 }
 
-/** The colour of the events of a name. @param {number} state the name's number */
+/** The names that are chosen, each with the number of its colour: then events of other names have none. @type {Map<string, number>} */
+let chosen = new Map();
+
+/** Only events of these names have colours, in this order; all if there are none. @param {string[]} names */
+export function chooseMarks(names) {
+  chosen = new Map(names.map((name, at) => [name, at]));
+}
+
+/** Colours of chosen names, for light and dark pages: they are seen on every state. @type {[string, string][]} */
+const CHOSEN = [
+  ["#111111", "#ffffff"], ["#c2185b", "#ff6fae"], ["#00604f", "#2fe0b8"], ["#6a1bb3", "#c9a0ff"], ["#8f4100", "#ffb066"], ["#0046c7", "#7fb2ff"],
+];
+
+/** The colour of events of other names, once some are chosen. */
+const OTHER = ["#d9dee5", "#313a45"];
+
+/** The colour of a chosen name. @param {number} at its number among these */
+export function chosenColor(at) {
+  return CHOSEN[at % CHOSEN.length][dark.matches ? 1 : 0];
+}
+
+/** Names of events in the order of their colours, which are those of all recordings of the page. @type {Map<string, number>} */
+const named = new Map();
+/** Names of events by the numbers of their states. @type {Map<number, string>} */
+const names = new Map();
+
+/** These states are events of these names. @param {[number, string][]} states */
+export function nameMarks(states) {
+  for (const [state, name] of states) {
+    if (!named.has(name)) named.set(name, named.size);
+    names.set(state, name);
+  }
+}
+
+/** The name of events, if the page knows it. @param {number} state its number */
+export function markName(state) {
+  return names.get(state) ?? null;
+}
+
+/** The colour of the events of a name: in both of two recordings the same. @param {number} state the name's number */
 export function markColor(state) {
-  return MARKS[state % MARKS.length][dark.matches ? 1 : 0];
+  const name = names.get(state) ?? "";
+  const at = chosen.get(name);
+  if (at !== undefined) return chosenColor(at);
+  return chosen.size > 0 ? OTHER[dark.matches ? 1 : 0] : MARKS[(named.get(name) ?? state) % MARKS.length][dark.matches ? 1 : 0];
 }
 
 /** A colour as a pixel (little-endian RGBA). @param {string} hex */
@@ -73,11 +115,26 @@ export function ink(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/** How light a colour is, as WCAG 2 defines it: from 0 to 1. @param {string} hex */
+function luminance(hex) {
+  const part = (/** @type {number} */ at) => {
+    const value = parseInt(hex.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+}
+
+/** How well a colour is read on another one, as WCAG 2 defines it: from 1 to 21; texts need 4.5. @param {string} one @param {string} other */
+export function contrast(one, other) {
+  const [least, most] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (most + 0.05) / (least + 0.05);
+}
+
 /** Black or white, whichever is read better on a class. @param {number} number */
 export function textOn(number) {
-  const hex = color(number);
-  const part = (/** @type {number} */ at) => parseInt(hex.slice(at, at + 2), 16);
-  return 0.3 * part(1) + 0.59 * part(3) + 0.11 * part(5) > 140 ? "#10161d" : "#ffffff";
+  const ground = color(number);
+  const [dark, light] = ["#10161d", "#ffffff"];
+  return contrast(dark, ground) > contrast(light, ground) ? dark : light;
 }
 
 /** Two colours of pixels (little-endian RGBA): plain, and of the hatching. @param {number} number */

@@ -40,6 +40,8 @@ export class Compare {
     this.names = facts.map(nameOf);
     this.offset = 0;
     this.timer = 0;
+    /** Where B is dragged to before the next frame. @type {number | null} */
+    this.dragged = null;
     /** The states that were selected last, in the time of their recording. @type {[number | null, number | null]} */
     this.chosen = [null, null];
     this.losses = facts.flatMap(({ losses }, side) => losses.map((/** @type {any} */ loss) => ({ ...loss, side })));
@@ -91,6 +93,14 @@ export class Compare {
     }
   }
 
+  /** Which recording an area is of that has nothing in its time; null if it has some. @param {{from: number, to: number, rows: number[] | null}} area @returns {number | null} */
+  outside({ from, to, rows }) {
+    if (!rows?.length) return null;
+    const side = sideOf(rows[0]);
+    if (rows.some((row) => sideOf(row) !== side)) return null;
+    return to <= beginOf(side) || from >= beginOf(side) + this.facts[side].length ? side : null;
+  }
+
   /** The tracks of both, A's above B's. @param {import("./tracks.js").Row[]} rows @returns {Node[]} */
   tree(rows) {
     const half = Math.floor($("scroll").clientHeight / HEIGHT / 2) - 2;
@@ -116,6 +126,18 @@ export class Compare {
     else view.set(from + beginOf(0), to + beginOf(0));
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.settle(), STILL);
+  }
+
+  /** Moves B once before the next frame, however often the pointer moves until then. @param {number} offset */
+  drag(offset) {
+    if (this.dragged === null) requestAnimationFrame(() => this.drop());
+    this.dragged = offset;
+  }
+
+  /** B is where it was dragged to. */
+  drop() {
+    if (this.dragged !== null) this.move(this.dragged);
+    this.dragged = null;
   }
 
   /** Moves B, and what is known of both; the view stays. @param {number} offset */
@@ -149,6 +171,7 @@ export class Compare {
     [page.found, page.path, page.pointed, page.picture.spansOf] = [null, null, null, ""];
     picture.spans.clear();
     page.search.shifted();
+    page.marks.shifted();
     page.fold();
   }
 
@@ -156,7 +179,9 @@ export class Compare {
   settle() {
     const { page } = this;
     const { state, area, why } = page.view;
-    if ((state || area || why) && !page.isWriting()) page.restored();
+    if (page.isWriting()) return page.view.keep();
+    if (state || area || why) page.restored();
+    else page.again?.();
     page.view.keep();
   }
 

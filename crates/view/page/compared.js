@@ -75,6 +75,12 @@ function frame(place, kind, { from, to }, page) {
   return [inner, title];
 }
 
+/** An area in which the recording of its tracks has nothing. @param {HTMLElement} place @param {string} kind @param {Area} area @param {number} side @param {Page} page */
+export function showNothing(place, kind, area, side, page) {
+  const [inner] = frame(place, kind, area, page);
+  without(inner, [side === 1, side === 0], OUTSIDE);
+}
+
 /** @param {HTMLElement} inner @param {unknown} error @param {Page} page */
 function failed(inner, error, page) {
   page.lost(error);
@@ -236,6 +242,9 @@ const ofDurations = () => [
   ...both("p50", "ns", ({ p50_ns }) => p50_ns), ...both("p99", "ns", ({ p99_ns }) => p99_ns), ...both("max", "ns", ({ max_ns }) => max_ns),
 ];
 
+/** @returns {Column[]} */
+const ofEvents = () => [...both("count", "count", ({ count }) => count), ...difference("difference", "count", ({ count }) => count)];
+
 /** What a recording has of a name that is not in it: the longest of nothing is unknown. @type {any} */
 const NONE = {
   tasks: 0, polls: 0, busy_ns: 0, longest_poll_ns: null, max_delay_ns: null,
@@ -293,8 +302,8 @@ export async function showComparedTab(place, kind, area, page) {
     const questions = asked(area, page);
     const found = [];
     for (const one of questions) {
-      const isOwn = kind === "tasks" || kind === "calls";
-      const answer = one && (await result(inner, isOwn ? kind : "durations", isOwn ? one : { ...one, what: kind }));
+      const path = { tasks: "tasks", calls: "calls", events: "classes" }[kind];
+      const answer = one && (await result(inner, path ?? "durations", path ? one : { ...one, what: kind }));
       if (one && !answer) return;
       found.push(answer);
     }
@@ -306,7 +315,7 @@ export async function showComparedTab(place, kind, area, page) {
     const columns = [
       { title: "name", unit: "text", value: ({ name }) => name },
       ...(rows.some(({ kind }) => kind) ? [{ title: "state", unit: /** @type {const} */ ("text"), value: (/** @type {Line} */ { kind }) => kind }] : []),
-      ...(kind === "tasks" ? ofTasks() : ofDurations()),
+      ...(kind === "tasks" ? ofTasks() : kind === "events" ? ofEvents() : ofDurations()),
     ];
     inner.append(table(`${titleOf(kind)} in A and B, by name`, columns, rows, columns.findIndex(({ title }) => title === "difference")));
     const left = more(found.map((answer) => answer?.left_out ?? 0));

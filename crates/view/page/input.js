@@ -16,6 +16,8 @@ const [ZOOM, MOVE] = [0.965, 0.018];
  * @property {(x: number, y: number, endX: number, endY: number, all: boolean) => void} mark
  * @property {(name: string) => boolean} key does what a key means; false if it means nothing
  * @property {() => number | null} pointer the pointer's time
+ * @property {(y: number) => number | null} moved where the second recording is, if dragging at this place moves it
+ * @property {import("./compare.js").Compare | null} compare
  */
 
 /** @param {HTMLCanvasElement} canvas @param {Page} page @param {boolean} all whether areas are of all tracks */
@@ -34,7 +36,7 @@ export function drags(canvas, page, all) {
     if (!held) return;
     held.moved ||= Math.hypot(event.offsetX - held.x, event.offsetY - held.y) > DRAG;
     if (!held.moved) return;
-    if (held.offset !== null) page.compare?.move(held.offset + ((event.offsetX - held.x) / canvas.clientWidth) * (page.view.to - page.view.from));
+    if (held.offset !== null) page.compare?.drag(held.offset + ((event.offsetX - held.x) / canvas.clientWidth) * (page.view.to - page.view.from));
     else if (held.isPan) {
       const { view } = page;
       const from = held.from - ((event.offsetX - held.x) / canvas.clientWidth) * (view.to - view.from);
@@ -44,6 +46,7 @@ export function drags(canvas, page, all) {
   });
   const end = (/** @type {PointerEvent} */ event) => {
     if (held && !held.moved && event.type === "pointerup" && !all) page.click(event.offsetX, event.offsetY);
+    page.compare?.drop();
     held = null;
   };
   canvas.addEventListener("pointerup", end);

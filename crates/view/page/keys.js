@@ -43,6 +43,7 @@ export function press(page, name) {
     ">": () => page.compare?.step(1),
     c: () => $("share").click(),
     o: () => page.notes.edit(null),
+    u: () => void page.marks.open(),
     i: () => (page.chosen ? page.pin(page.chosen) : say("Choose a track first: click its name, or press an arrow key.")),
     e: () => /** @type {HTMLElement | null} */ ($("details").querySelector("button"))?.focus(),
     1: () => markEnd(page, 0),

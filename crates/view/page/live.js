@@ -4,7 +4,7 @@
 import { ask, Unknown } from "./api.js";
 import { about } from "./about.js";
 import { fit } from "./axis.js";
-import { ink } from "./classes.js";
+import { ink, nameMarks } from "./classes.js";
 import { $, canvas } from "./opening.js";
 import { HEIGHT, isMarks, tree } from "./tracks.js";
 import { SHORTEST } from "./window.js";
@@ -138,6 +138,8 @@ export class Live {
     const { page } = this;
     const wasAll = !this.follows && page.view.from === 0 && page.view.to === page.view.length;
     Object.assign(page.facts, { length: state.length, events: state.events, rows: state.rows });
+    // Times are counted from its beginning, which an earlier event has moved.
+    if (state.begin_ns !== page.facts.begin_ns) await this.begins();
     this.lasts(state.length, wasAll);
     if (state.is_live && state.passes !== this.passes) this.moves();
     else if (state.changed !== this.changed) page.tiles.forget();
@@ -172,9 +174,18 @@ export class Live {
     this.seen = { from: view.from, to: view.to };
   }
 
+  /** It begins at another time: so do its notes, which the server has. */
+  async begins() {
+    const { page } = this;
+    const { begin_ns, begin } = await ask("state");
+    Object.assign(page.facts, { begin_ns, begin });
+    await page.notes.load();
+  }
+
   /** All was read again: rows have other places. */
   moves() {
     this.page.tiles.clear();
+    this.page.marks.again();
     this.page.picture.spans = new Map();
     this.certain.clear();
     this.next = 0;
@@ -197,6 +208,7 @@ export class Live {
       if (before && before.id !== node.id) numbers.set(before.id, node.id);
     });
     [page.roots, page.leftOut] = [roots, [tracks.left_out]];
+    nameMarks(tracks.marks);
     page.rows = new Map(tracks.rows.map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
     if (numbers.size) rename(page, numbers);
     page.tiles.refused.clear();
@@ -213,6 +225,7 @@ export class Live {
     [this.isLive, this.follows] = [false, false];
     page.tiles.certain = () => Infinity;
     page.tiles.forget();
+    page.marks.again();
     page.picture.spansOf = "";
     this.certain.clear();
     $("live").hidden = true;

@@ -167,8 +167,8 @@ export class Notes {
     return this.boxes.find(([left, top, right, bottom]) => left <= x && x <= right && top <= y && y <= bottom)?.[4];
   }
 
-  /** Lists all notes. */
-  show() {
+  /** Lists all notes. @param {boolean} [isAgain] whether it has listed them, and some have another time now */
+  show(isAgain = false) {
     const title = head("Notes", this.list.length === 1 ? "1 note" : `${this.list.length} notes`, () => this.page.clear());
     const [whole, buttons] = [element("div"), element("div", undefined, "tabs")];
     const add = element("button", "New note");
@@ -195,7 +195,8 @@ export class Notes {
     if (this.list.length > 0) whole.append(table("Notes", columns, this.list, 0));
     else whole.append(element("p", "There are no notes yet. They are kept in your data folder, not in the recording."));
     this.open(whole);
-    add.focus();
+    this.page.again = () => this.show(true);
+    if (!isAgain) add.focus();
   }
 
   /** @param {Note} note */

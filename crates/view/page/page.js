@@ -3,12 +3,15 @@
 
 import { Unknown, Unreachable, ask } from "./api.js";
 import { axis, minimap } from "./axis.js";
+import { nameMarks } from "./classes.js";
 import { Compare } from "./compare.js";
 import { reconnect } from "./connection.js";
 import { Picture } from "./picture.js";
 import { $, canvas, fail, notice } from "./opening.js";
 import { endJob } from "./job.js";
 import { press } from "./keys.js";
+import { Marks } from "./marks.js";
+import { parsed } from "./filter.js";
 import { Notes } from "./notes.js";
 import { Panels } from "./panels.js";
 import { Search } from "./search.js";
@@ -21,6 +24,8 @@ import { View } from "./window.js";
 
 /** How far from an event it may be clicked, in pixels. */
 const NEAR = 5;
+/** What the filter of tracks takes. */
+const FILTERS = "A name or number; or as in the command line: --process shop --task 'work/*', --tid 4711,4712, --cpu 0,2-3";
 
 export class Page {
   /** @param {any} facts @param {any} tracks @param {{facts: any, tracks: any} | null} [other] what it is compared with */
@@ -43,6 +48,8 @@ export class Page {
     this.found = null;
     /** The critical path that is shown. @type {import("./why.js").Path | null} */
     this.path = null;
+    /** Shows again what the panel has, if times of it have changed that no link has. @type {(() => void) | null} */
+    this.again = null;
     /** The time of the event under the pointer. @type {number | null} */
     this.pointed = null;
     this.frame = 0;
@@ -54,11 +61,13 @@ export class Page {
     this.live = null;
     const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
     this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
+    nameMarks([...tracks.marks, ...(other?.tracks.marks ?? [])]);
+    this.marks = new Marks(this);
     /** Tracks of each recording that only the server has. */
     this.leftOut = [tracks.left_out, ...(other ? [other.tracks.left_out] : [])];
     this.searched = 0;
     this.compare?.connect(this.view);
-    this.view.changed.push(() => [this.redraw(), this.search.moved()]);
+    this.view.changed.push(() => [this.redraw(), this.search.moved(), this.marks.moved()]);
     this.view.restored.push(() => this.restored());
     this.fold();
     void this.notes.load();
@@ -104,6 +113,7 @@ export class Page {
     this.layout = new Layout([...pinned, ...shown(this.roots, this.view.filter)], pinned.length);
     if (wasPinned !== null) this.chosen = this.tracks.find(({ id }) => id === wasPinned) ?? null;
     $("sheet").style.height = `${this.tracks.length * HEIGHT}px`;
+    this.marks?.moved();
     this.redraw();
   }
 
@@ -139,6 +149,7 @@ export class Page {
     const { state } = this.view;
     const selected = state && this.found ? { row: state.row, ...this.found } : null;
     this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen, this.notes);
+    this.picture.mark(this.layout, this.marks);
     if (this.path) this.picture.path(this.layout, this.path.steps);
     this.live?.draw();
     label($("labels"), this.layout, this.chosen);
@@ -262,7 +273,7 @@ export class Page {
   /** Forgets what is selected. */
   forget() {
     endJob();
-    [this.found, this.path, this.pointed] = [null, null, null];
+    [this.found, this.path, this.pointed, this.again] = [null, null, null, null];
     [this.view.state, this.view.area, this.view.part, this.view.why, this.view.tab] = [null, null, null, null, ""];
   }
 
@@ -328,13 +339,17 @@ export class Page {
   open() {
     $("hints").hidden = true;
     $("details").hidden = false;
+    this.again = null;
   }
 
   /** Of very many tracks, the page has the busiest: the server looks among the others. */
   async searchTracks() {
     const text = this.view.filter.trim();
+    const { wrong } = parsed(text);
+    $("filter").setAttribute("aria-invalid", String(wrong !== null));
+    $("filter").title = wrong ?? FILTERS;
     const sides = this.leftOut.flatMap((count, side) => (count > 0 ? [side] : []));
-    if (sides.length === 0 || text === "") return;
+    if (sides.length === 0 || text === "" || wrong) return;
     const turn = ++this.searched;
     const answers = await Promise.all(sides.map((side) => ask("search", { text, side }))).catch((error) => this.lost(error));
     if (turn !== this.searched || !answers) return;
@@ -406,6 +421,7 @@ export class Page {
     /** @type {HTMLSelectElement} */ ($("order")).value = this.view.order;
     this.fold();
     if (this.view.findSide !== this.search.side) this.search.within(this.view.findSide);
+    if (this.view.counted.join("\n") !== this.marks.names.join("\n")) void this.marks.choose(this.view.counted);
     if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
     const { state, area, part, why, tab } = this.view;
     if (why && this.rows.has(why.row)) this.panels.why(why, true);

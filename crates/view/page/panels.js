@@ -3,7 +3,7 @@
 // waited for, a match of the search.
 
 import { showTab } from "./analyses.js";
-import { areBoth, showCompared, showComparedTab } from "./compared.js";
+import { areBoth, showCompared, showComparedTab, showNothing } from "./compared.js";
 import { endJob } from "./job.js";
 import { $ } from "./opening.js";
 import { showLongest } from "./longest.js";
@@ -30,6 +30,7 @@ export class Panels {
     this.timer = window.setTimeout(() => {
       if (this.page.view.area !== area || this.page.view.part || this.page.view.tab) return;
       if (this.page.compare && areBoth(area)) return void showCompared($("details"), area, this.compared());
+      if (this.isOutside("", area)) return;
       void showStatistics($("details"), area, {
         lost: (error) => this.page.lost(error, true),
         named: (row) => this.page.named(row),
@@ -74,6 +75,7 @@ export class Panels {
     this.page.view.step(() => ([this.page.view.tab, this.page.view.part] = [kind, null]), isRestored);
     this.page.open();
     if (this.page.compare && areBoth(area)) return void showComparedTab($("details"), kind, area, this.compared());
+    if (this.isOutside(kind, area)) return;
     void showTab($("details"), kind, area, {
       lost: (error) => this.page.lost(error, true),
       close: () => this.page.clear(),
@@ -84,7 +86,42 @@ export class Panels {
       },
       threadAt: (tid, time) => this.page.threadAt(tid, time, sideOf(area.rows?.[0] ?? 0)),
       tab: (kind) => this.tab(kind),
+      isMarked: (name) => this.page.marks.names.includes(name),
+      mark: (name) => this.page.marks.toggle(name),
+      event: (name, time, tid) => this.event(name, time, tid, sideOf(area.rows?.[0] ?? 0)),
     });
+  }
+
+  /** Shows an event among those around it, and the track of its thread. @param {string} name @param {number} at @param {string | null} tid @param {number} side */
+  event(name, at, tid, side) {
+    this.page.asked++;
+    this.page.view.step(() => {
+      this.page.forget();
+      this.page.pointed = at;
+      this.see(at);
+    });
+    this.page.open();
+    const turn = this.page.asked;
+    const choose = (/** @type {string} */ tid) => {
+      const row = this.page.threadAt(tid, at, side);
+      if (row !== undefined && turn === this.page.asked) this.page.choose(row);
+    };
+    if (tid !== null) choose(tid);
+    showMatch($("details"), name, at, name, { ...this.page.ways(), side }, choose, name).catch((error) => this.page.lost(error));
+  }
+
+  /** What is seen has this time. @param {number} at */
+  see(at) {
+    const { view } = this.page;
+    const half = (view.to - view.from) / 2;
+    if (at < view.from || at > view.to) view.set(at - half, at + half);
+  }
+
+  /** Of two recordings: says that the one whose tracks are marked has nothing in this time; whether it is so. @param {string} kind @param {import("./analyses.js").Area} area */
+  isOutside(kind, area) {
+    const side = this.page.compare?.outside(area) ?? null;
+    if (side !== null) showNothing($("details"), kind, area, side, this.compared());
+    return side !== null;
   }
 
   /** What leads on from an area of two recordings. @returns {import("./compared.js").Page} */
@@ -141,10 +178,11 @@ export class Panels {
     this.page.view.step(() => {
       this.page.forget();
       this.page.pointed = at;
-      const half = (this.page.view.to - this.page.view.from) / 2;
-      if (at < this.page.view.from || at > this.page.view.to) this.page.view.set(at - half, at + half);
+      this.see(at);
     });
     this.page.open();
+    // Of two recordings, one is moved: the match has the same number, and another time.
+    this.page.again = () => void this.page.search.again();
     const title = `Match ${(number + 1).toLocaleString("en")} of “${this.page.search.text}”`;
     const turn = this.page.asked;
     const { side } = this.page.search;

@@ -184,6 +184,12 @@ export class Picture {
     }
   }
 
+  /** Marks of events with chosen names. @param {import("./tracks.js").Layout} layout @param {import("./marks.js").Marks} marks */
+  mark(layout, marks) {
+    const { context, width } = fit(this.overlay);
+    marks.draw(context, layout, width);
+  }
+
   /**
    * A critical path: a bar below each step, and lines from one to the next.
    * @param {import("./tracks.js").Layout} layout @param {import("./why.js").Step[]} steps

@@ -167,6 +167,14 @@ export class Search {
     this.page.show(found.number, found.at);
   }
 
+  /** Shows the match again: its time has changed. */
+  async again() {
+    const { number, at, side } = this;
+    if (number === null || at === null) return;
+    const found = await ask("match", { search: number, side, number: at }).catch((error) => this.page.lost(error));
+    if (found && number === this.number && at === this.at) this.page.show(found.number, found.at);
+  }
+
   /** Searches in this one of two recordings. @param {number} side */
   within(side) {
     this.forget();
@@ -230,14 +238,15 @@ function end(search, side) {
  * The panel of a match: the event, among those around it.
  * @param {HTMLElement} place @param {string} title @param {number} at @param {string} text what is searched
  * @param {import("./selection.js").Ways} ways @param {(tid: string) => void} found takes the thread of the match
+ * @param {string | null} [name] of the event, whose fields are shown then
  */
-export async function showMatch(place, title, at, text, ways, found) {
+export async function showMatch(place, title, at, text, ways, found, name = null) {
   const whole = element("div", undefined, "events");
   const inner = element("div");
   whole.append(head(title, exact(at), ways.close), inner);
   place.className = "wide";
   place.replaceChildren(whole);
-  const events = new Events(inner, { from: at, to: at }, undefined, ways);
+  const events = new Events(inner, { from: at, to: at }, undefined, ways, name);
   await events.show();
   // A condition follows after "where".
   const words = ` ${text}`.toLowerCase().split(" where ", 1)[0].split(/\s+/);

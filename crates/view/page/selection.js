@@ -3,6 +3,7 @@
 
 import { CLASSES, EVENT } from "./classes.js";
 import { Events } from "./events.js";
+import { result } from "./job.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{number: number, state: import("./picture.js").State, from: number, to: number}} Neighbour */
@@ -22,6 +23,9 @@ import { duration, exact } from "./time.js";
  * @property {() => void} why shows what it waited for
  * @property {number} [side] of which recording it is, where no track says it
  */
+
+/** What samples are called. */
+const SAMPLE = "profile:sample";
 
 /** @param {string} name @param {string} [text] @param {string} [className] */
 export function element(name, text, className) {
@@ -64,11 +68,31 @@ export function showState(place, row, found, track, ways) {
   const title = head(ways.named(row), "", ways.close);
   const isThread = track?.kind === "thread" || track?.kind === "task" || found.state.thread !== null;
   if (isThread && found.state.class !== EVENT) title.insertBefore(link("Why so long?", ways.why, "What it waited for (Y)"), title.lastElementChild);
-  facts.append(title, steps(ways), description(row, found, ways));
+  const list = description(row, found, ways);
+  facts.append(title, steps(ways), list);
   const events = element("div", undefined, "events");
   place.className = "";
   place.replaceChildren(facts, events);
   void new Events(events, found, track, ways, found.state.class === EVENT ? found.state.name : null).show();
+  if (track?.kind === "thread" && found.state.name === SAMPLE) void functions(list, track.id, found.from);
+}
+
+/** The functions of a sample, the innermost first. @param {HTMLElement} list @param {number} thread @param {number} at */
+async function functions(list, thread, at) {
+  const [term, value] = [element("dt", "function"), element("dd")];
+  list.firstElementChild?.nextElementSibling?.after(term, value);
+  try {
+    const answer = await result(value, "flame", { from: at, to: at + 1, rows: [thread] });
+    if (!answer) return;
+    // The first one is the process.
+    const names = answer.nodes.slice(1).map((/** @type {{name: string}} */ { name }) => name).reverse();
+    value.textContent = names[0] ?? "unknown";
+    value.dataset.functions = names.join("\n");
+    if (names.length > 1) value.after(element("dt", "called by"), element("dd", names.slice(1).join(", called by ")));
+  } catch (error) {
+    value.textContent = /** @type {Error} */ (error).message;
+    value.className = "lost";
+  }
 }
 
 /** @param {number} row @param {Found} found @param {Ways} ways */

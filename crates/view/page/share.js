@@ -1,7 +1,7 @@
 // @ts-check
 // What is seen for others: a command that shows the same view, and a picture as SVG or PNG.
 
-import { CLASSES, EVENT, ORDER, color, ink, markColor, textOn } from "./classes.js";
+import { CLASSES, EVENT, ORDER, chosenColor, color, ink, markColor, textOn } from "./classes.js";
 import { touches } from "./losses.js";
 import { $, canvas } from "./opening.js";
 import { download } from "./tables.js";
@@ -86,6 +86,7 @@ export function svg(page) {
       group.append(...(isMarks(track) ? ticks(page, track.id, top, width / wide, made) : areas(heights, top, width / wide, made)));
       group.append(...names(page, track, top, x, width, made));
     }
+    group.append(...chosen(page, track, top, width, made));
     for (const loss of picture.losses) {
       if (loss.from >= view.to || loss.to <= view.from || !touches(track, loss)) continue;
       const [left, right] = [Math.max(LABELS, x(loss.from)), Math.min(LABELS + width, x(loss.to))];
@@ -117,6 +118,15 @@ function areas(heights, top, pixel, made) {
     first = next;
   }
   return paths.flatMap((parts, of) => (parts.length ? [made("path", { d: parts.join(""), fill: color(of), "data-class": CLASSES[of].name })] : []));
+}
+
+/** Marks of events with chosen names. @param {import("./page.js").Page} page @param {import("./tracks.js").Node} track @param {number} top @param {number} width @param {Made} made */
+function chosen({ marks }, track, top, width, made) {
+  if (track.id === null) return [];
+  return marks.runs(track.id).map(([name, left, right]) => {
+    const [below, high] = marks.slot(name);
+    return made("rect", { x: (LABELS + left * width).toFixed(2), y: top + below, width: Math.max(2, (right - left) * width).toFixed(2), height: high, fill: chosenColor(name), "data-name": marks.names[name] });
+  });
 }
 
 /** Marks of events. @param {import("./page.js").Page} page @param {number} row @param {number} top @param {number} pixel @param {Made} made */

@@ -78,6 +78,8 @@ export function fromSide(path, answer, side) {
       ...answer, states: keyed(answer.states, walk),
       spans: answer.spans.map((/** @type {number[]} */ [row, state, from, to]) => [number(row), number(state), time(from), time(to)]),
     }),
+    tracks: () => ({ ...walk(answer), marks: answer.marks.map((/** @type {[number, string]} */ [state, name]) => [number(state), name]) }),
+    marked: () => ({ ...answer, until: time(answer.until), rows: keyed(answer.rows, (runs) => runs) }),
     statistics: () => ({
       ...answer, states: keyed(answer.states, walk),
       rows: answer.rows.map((/** @type {any} */ sums) => ({ ...sums, row: number(sums.row), states: sums.states.map((/** @type {number[]} */ [state, ns]) => [number(state), ns]) })),
@@ -85,8 +87,7 @@ export function fromSide(path, answer, side) {
   };
   /** @param {any} found */
   const durations = (found) => ({
-    ...found, names: found.names.map((/** @type {any} */ line) => ({ ...line, states: line.states.map(number) })),
-    longest: found.longest.map((/** @type {number[]} */ [row, from, to]) => [number(row), time(from), time(to)]),
+    ...found, longest: found.longest.map((/** @type {number[]} */ [row, from, to]) => [number(row), time(from), time(to)]),
   });
   return Object.hasOwn(special, path) ? special[path]() : walk(answer);
 }

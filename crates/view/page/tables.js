@@ -19,9 +19,10 @@ const MOST = 300;
  * @property {boolean} [isSigned] whether it is a difference
  * @property {(row: R) => number | null} [weight] what orders it instead of its value
  * @property {(row: R) => boolean} [isLeast] whether the value may be larger
+ * @property {boolean} [isSaved] false if the file does not have it
  */
 
-/** @param {string | number | null} value @param {"text" | "ns" | "count"} unit @param {boolean} [isSigned] */
+/** @param {string | number | null} value @param {"text" | "ns" | "count"} unit @param {boolean} [isSigned] @returns {string} */
 function shown(value, unit, isSigned = false) {
   if (value === null) return "–";
   if (isSigned && value) return `${Number(value) < 0 ? "−" : "+"}${shown(Math.abs(Number(value)), unit)}`;
@@ -128,6 +129,7 @@ export function saved(name, lines) {
 
 /** A link to a table as comma-separated values, in nanoseconds. @template R @param {Column<R>[]} columns @param {R[]} rows @param {string} name of the file */
 export function save(columns, rows, name) {
+  columns = columns.filter(({ isSaved }) => isSaved !== false);
   const head = columns.map(({ title, unit }) => field(unit === "ns" ? `${title} ns` : title)).join(",");
   return saved(name, () => [head, ...rows.map((row) => columns.map(({ value, isLeast }) => field(isLeast?.(row) ? null : value(row))).join(","))]);
 }

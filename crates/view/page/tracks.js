@@ -2,6 +2,7 @@
 // The tree of tracks: all CPUs; processes with their threads and tasks, the busiest first; last the processes
 // that the recording does not follow. And its labels, of which only those that are seen exist.
 
+import { hasOptions, isChosen, parsed } from "./filter.js";
 import { SECOND, sideOf } from "./sides.js";
 import { duration } from "./time.js";
 
@@ -158,24 +159,32 @@ export function reorder(roots, order) {
 
 /** The tracks that are shown, in order; last, how many do not match. @param {Node[]} roots @param {string} filter @returns {Node[]} */
 export function shown(roots, filter) {
-  const text = filter.trim().toLowerCase();
+  const chosen = parsed(filter);
+  const { text } = chosen;
+  const isFiltered = text !== "" || hasOptions(chosen);
   /** @type {Node[]} */
   const found = [];
   let left = 0;
   const fits = (/** @type {Node} */ node) => node.kind !== "recording" && (node.number === text || node.name.toLowerCase().includes(text));
-  /** @param {Node} node @param {boolean} whole @returns {boolean} */
-  const visit = (node, whole) => {
+  /**
+   * @param {Node} node @param {boolean} whole whether the text is in the name of one above it
+   * @param {Node | null} process @param {boolean} above whether the options choose the thread or task of which it is a part
+   * @returns {boolean}
+   */
+  const visit = (node, whole, process, above) => {
     const [at, leftBefore] = [found.length, left];
     const isWhole = whole || (text !== "" && fits(node));
+    const of = node.kind === "process" ? node : process;
+    const is = isPart(node) ? above : isChosen(node, of, chosen);
     found.push(node);
-    let any = isWhole || text === "";
-    if (text !== "" ? true : !node.folded) {
-      for (const child of node.children) any = visit(child, isWhole) || any;
+    let any = is && (isWhole || text === "");
+    if (isFiltered || !node.folded) {
+      for (const child of node.children) any = visit(child, isWhole, of, is) || any;
     }
     if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && node.kind !== "heading" && node.kind !== "recording")];
     return any;
   };
-  for (const root of roots) visit(root, false);
+  for (const root of roots) visit(root, false, null, false);
   if (left > 0) found.push({ ...heading(`${left.toLocaleString("en")} ${left === 1 ? "track does" : "tracks do"} not match the filter`, null, [], false), kind: "note" });
   return found;
 }

@@ -2,6 +2,7 @@
 // The window of time that is seen, the views before it, and links to it.
 
 import { isTab } from "./analyses.js";
+import { MOST } from "./marks.js";
 import { notice } from "./opening.js";
 import { SECOND } from "./sides.js";
 import { MOST_PINS, ORDERS } from "./tracks.js";
@@ -19,6 +20,15 @@ function encoded(text) {
   return encodeURIComponent(text).replace(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
+/** The names of events in a link. @param {string} text */
+function counted(text) {
+  try {
+    return [...new Set(text.split(",").map(decodeURIComponent))].filter(Boolean).slice(0, MOST);
+  } catch {
+    return [];
+  }
+}
+
 export class View {
   /** @param {number} length of the recording, in nanoseconds */
   constructor(length) {
@@ -30,6 +40,8 @@ export class View {
     this.order = "used";
     /** @type {number[]} */
     this.pins = [];
+    /** Names of events that are marked and counted. @type {string[]} */
+    this.counted = [];
     /** What is searched among events. */
     this.find = "";
     /** And in which of two recordings. */
@@ -118,6 +130,7 @@ export class View {
     if (this.filter) parts.push(["filter", this.filter]);
     if (this.order !== "used") parts.push(["order", this.order]);
     if (this.pins.length) parts.push(["pin", this.pins.join(".")]);
+    if (this.counted.length) parts.push(["count", this.counted.map(encodeURIComponent).join(",")]);
     if (this.find) parts.push(["find", this.find]);
     if (this.find && this.findSide) parts.push(["in", "b"]);
     if (this.offset) parts.push(["offset", String(this.offset)]);
@@ -148,6 +161,7 @@ export class View {
     this.order = Object.keys(ORDERS).find((order) => order === link.get("order")) ?? "used";
     const pins = (link.get("pin") ?? "").split(".").map(shown).filter((row) => row !== null);
     this.pins = /** @type {number[]} */ ([...new Set(pins)]).slice(0, MOST_PINS);
+    this.counted = counted(link.get("count") ?? "");
     this.find = link.get("find") ?? "";
     this.findSide = this.place && link.get("in") === "b" ? 1 : 0;
     this.state = row !== null && at !== null ? { row, time: at } : null;

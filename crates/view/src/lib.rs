@@ -11,6 +11,9 @@
 //! | `browser` | [`Opening`]: starts a browser; other users do not see the token |
 //! | `recording` | a recording and its index, which is made if there is none |
 //! | `notes` | what the user notes about a recording |
+//! | `filters` | what a text chooses: options of the command line, and words |
+//! | `events` | shows events that a filter lets through, one by one |
+//! | `marks` | events of chosen names: how many there are, and where |
 //! | `search`, `jobs` | searches among events, and analyses, each in a thread of its own |
 //! | `places` | how many threads may work at a time |
 //! | `api` | the answers: one module each |
@@ -26,8 +29,11 @@ mod answer;
 mod api;
 mod browser;
 mod error;
+mod events;
+mod filters;
 mod guard;
 mod jobs;
+mod marks;
 mod notes;
 mod page;
 mod places;

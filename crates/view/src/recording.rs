@@ -1,6 +1,7 @@
 //! A recording and its index, which is made if there is none, or while the recording is made.
 
 use crate::jobs::Jobs;
+use crate::marks::Marks;
 use crate::notes::Notes;
 use crate::search::Searches;
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ pub(crate) const ALL_CPUS: u32 = u32::MAX;
 pub(crate) struct Viewed {
     pub(crate) searches: Searches,
     pub(crate) jobs: Jobs,
+    pub(crate) marks: Marks,
     pub(crate) notes: Notes,
     /// When its recorder began, in nanoseconds of real time, if it is known.
     pub(crate) began: OnceLock<Option<i64>>,
@@ -62,6 +64,7 @@ impl Viewed {
             recording: Mutex::new((Arc::new(recording), Instant::now())),
             searches: Searches::default(),
             jobs: Jobs::default(),
+            marks: Marks::default(),
             notes: Notes::default(),
             began: OnceLock::new(),
             is_compared: false,
@@ -132,6 +135,7 @@ impl Viewed {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.searches.stop();
         self.jobs.stop();
+        self.marks.stop();
     }
 
     fn show(&self, index: Index, grows: Option<(u64, Changes)>) {

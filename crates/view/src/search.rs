@@ -1,5 +1,5 @@
 //! Searches: events whose lines, as `tracewing list --pretty` prints them, have all words of a text, and
-//! which satisfy a condition. One runs in a thread of its own; what it has found so far can be asked
+//! which a filter lets through. One runs in a thread of its own; what it has found so far can be asked
 //! meanwhile.
 
 use crate::places::Places;
@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
-use tracewing_trace::{ClockStyle, FieldStyle, Filter, Format, Listing, Predicate, Recording, Sink, Style};
+use tracewing_trace::{ClockStyle, FieldStyle, Filter, Format, Listing, Recording, Sink, Style};
 use tracewing_units::{Duration, Timestamp};
 
 /// Most searches that are kept; a further one ends the oldest.
@@ -33,8 +33,8 @@ pub(crate) struct Searches {
 pub(crate) struct Text {
     /// In lower case.
     pub(crate) words: Vec<String>,
-    /// As `--where` of `tracewing list` takes it.
-    pub(crate) condition: Option<Predicate>,
+    /// As `tracewing list` takes it.
+    pub(crate) filter: Filter,
 }
 
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Search {
         let clock = ClockStyle { seconds: true, ..ClockStyle::default() };
         let fields = FieldStyle { hostname: false, procname: false, vpid: false, ..FieldStyle::default() };
         let style = Style { clock, delta: false, fields, ..Style::default() };
-        let filter = Filter { predicate: self.text.condition.clone(), ..Filter::default() };
+        let filter = self.text.filter.clone();
         let listing = Listing { format: Format::Pretty, style, filter, ..Listing::default() };
         let listed = listing.print(recording, &mut Matches { search: self, begin });
         listed.err().map(|error| error.to_string())
@@ -224,7 +224,8 @@ mod tests {
     }
 
     fn text(condition: &str) -> Text {
-        Text { words: Vec::new(), condition: Some(Predicate::parse(condition).unwrap()) }
+        let predicate = Some(tracewing_trace::Predicate::parse(condition).unwrap());
+        Text { words: Vec::new(), filter: Filter { predicate, ..Filter::default() } }
     }
 
     #[test]

@@ -114,6 +114,63 @@ fn compare_heights(viewer: &Viewer, browser: &mut Browser) {
     assert!(compared.iter().all(|count| *count > 20), "{compared:?}");
 }
 
+/// Each pixel of a track of each is where the server has its states: a column shows a class only if that was
+/// in it or next to it, and shows it whole only if nothing else was there.
+fn compare_columns(viewer: &Viewer, browser: &mut Browser) {
+    for (side, tracks, path) in [(0, "tracks", "spans"), (1, "other/tracks", "other/spans")] {
+        // The track that changes the most of those that are seen.
+        let all = viewer.ask(tracks, "{}");
+        let seen = browser.value("tracewing.drawn()");
+        let is_seen = |row: &&Value| {
+            let id = row["id"].as_u64().unwrap() + side as u64 * SECOND;
+            ["cpu", "thread"].iter().any(|kind| row["kind"] == **kind) && !seen[id.to_string()].is_null()
+        };
+        let changes = |row: &Value| {
+            let asked = object!({ "from": 0, "to": 900_000_000, "rows": [row["id"]] });
+            let spans = viewer.ask(path, &asked.to_string());
+            let of = spans["rows"][row["id"].to_string()].as_array().cloned().unwrap_or_default();
+            let class = |span: &Value| spans["states"][span[0].to_string()]["class"].as_u64();
+            let count = of.windows(2).filter(|two| class(&two[0]) != class(&two[1])).count();
+            (count, row["id"].as_u64().unwrap(), of)
+        };
+        let rows = all["rows"].as_array().unwrap().iter().filter(is_seen).map(changes);
+        let (_, row, spans) = rows.max_by_key(|(count, ..)| *count).unwrap();
+        let begin = browser.value("tracewing.compare().begins")[side].as_f64().unwrap();
+        // So close that a wrong place would be seen, however little B is moved.
+        let middle = spans[spans.len() / 2][1].as_f64().unwrap();
+        browser.value(&format!("tracewing.view.set({begin} + {middle} - 2e6, {begin} + {middle} + 2e6)"));
+        browser.settle();
+        let view = browser.value("[tracewing.view.from, tracewing.view.to]");
+        let [from, to] = [0, 1].map(|at| view[at].as_f64().unwrap() - begin);
+        let drawn = browser.value("tracewing.drawn()");
+        let asked = object!({ "from": from.max(0.0) as u64, "to": to as u64, "rows": [row] });
+        let spans = viewer.ask(path, &asked.to_string());
+        let heights = drawn[(row + side as u64 * SECOND).to_string()].as_array().unwrap();
+        let columns = heights.len() / 14;
+        let wide = (to - from) / columns as f64;
+        let (mut seen, mut whole, mut mixed) = (0, 0, 0);
+        for column in 0..columns {
+            let middle = from + (column as f64 + 0.5) * wide;
+            let (left, right) = (middle - 1.5 * wide, middle + 1.5 * wide);
+            let is_near =
+                |span: &&Value| span[1].as_f64().unwrap() < right && span[2].as_f64().unwrap() > left;
+            let class =
+                |span: &Value| spans["states"][span[0].to_string()]["class"].as_u64().unwrap() as usize;
+            let near = spans["rows"][row.to_string()].as_array().unwrap().iter().filter(is_near);
+            let near: Vec<usize> = near.map(class).collect();
+            for class in 0..13 {
+                let high = heights[column * 14 + class].as_u64().unwrap();
+                assert!(high == 0 || near.contains(&class), "{side} {column} of {columns}: {class} {near:?}");
+                let is_alone = !near.is_empty() && near.iter().all(|of| *of == class);
+                whole += usize::from(is_alone && high == 18);
+                seen += usize::from(high > 0);
+            }
+            mixed += usize::from(near.iter().any(|of| *of != near[0]));
+        }
+        assert!(seen > 20 && whole > 20 && mixed > 2, "{side}: {seen} {whole} {mixed}");
+    }
+}
+
 #[test]
 fn both_are_drawn_on_one_scale_and_the_second_one_is_moved() {
     if !installed(&["chromium"]) {
@@ -151,6 +208,9 @@ fn both_are_drawn_on_one_scale_and_the_second_one_is_moved() {
         assert!((before - after).abs() <= 1.0, "{typed}: {before} {after}");
         compare_heights(&viewer, &mut browser);
     }
+    compare_columns(&viewer, &mut browser);
+    browser.value("tracewing.view.set(tracewing.view.length * 0.2, tracewing.view.length * 0.5)");
+    browser.settle();
     browser.value("(() => { const input = document.querySelector('#offset'); input.value = 'soon'; input.dispatchEvent(new Event('change')); })()");
     assert_eq!(browser.value("tracewing.compare().offset"), -20_000);
     assert_eq!(browser.value("document.querySelector('#notice').hidden"), false);
@@ -332,7 +392,7 @@ fn an_area_of_both_is_compared_by_name_and_by_number() {
 }
 
 /// Answers are changed on their way to the page by the functions in `window.changes`, by path.
-const CHANGED: &str = "(() => {
+pub const CHANGED: &str = "(() => {
     const real = window.fetch;
     window.changes = {};
     window.fetch = async (path, asked) => {
@@ -476,6 +536,174 @@ fn before_the_second_one_begins_there_is_nothing_of_it() {
     browser.wait(&format!("location.hash !== {before}"));
     browser.settle();
     assert_eq!(browser.value("document.querySelector('#details h2')?.textContent.startsWith('Notes')"), true);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// The result of an analysis of one of the two.
+fn result_of(viewer: &Viewer, other: &str, path: &str, asked: &Value) -> Value {
+    let job = viewer.ask(&format!("{other}{path}"), &asked.to_string());
+    let mut state = Value::Null;
+    tracewing_testing::wait_until("the analysis is done", || {
+        state = viewer.ask(&format!("{other}job"), &job.to_string());
+        !state["result"].is_null()
+    });
+    viewer.ask(&format!("{other}end"), &job.to_string());
+    state["result"].take()
+}
+
+#[test]
+fn the_tabs_of_both_have_the_numbers_of_each() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = of_two("server", "clerks");
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    browser.value("(() => { const input = document.querySelector('#offset'); input.value = '3 ms'; input.dispatchEvent(new Event('change')); })()");
+    browser.settle();
+    browser.key("m");
+    browser.wait("document.querySelectorAll('#details .figures tbody tr').length > 3");
+    let area = browser.value("[tracewing.view.area.from, tracewing.view.area.to]");
+    let [from, to] = [0, 1].map(|at| area[at].as_u64().unwrap());
+    let mut compared = 0;
+    for (kind, path, columns) in [
+        ("events", "classes", &["count"][..]),
+        ("calls", "calls", &["count", "total_ns", "p50_ns", "p99_ns", "max_ns"]),
+        ("waits", "durations", &["count", "total_ns", "p50_ns", "p99_ns", "max_ns"]),
+        ("locks", "durations", &["count", "total_ns", "p50_ns", "p99_ns", "max_ns"]),
+    ] {
+        browser.value(&format!("document.querySelector('#details [data-tab={kind}]').click()"));
+        browser.wait(&format!("document.querySelector('#details [data-tab={kind}]')?.ariaCurrent === 'true' && !document.querySelector('#details progress') && !!document.querySelector('#details .figures, #details .tabs + div p')"));
+        let answers = [("", 0), ("other/", 3_000_000)].map(|(other, begin)| {
+            let mut asked = object!({ "from": from.saturating_sub(begin), "to": to - begin });
+            if path == "durations" {
+                asked["what"] = kind.into();
+            }
+            let mut answer = result_of(&viewer, other, path, &asked);
+            answer[if kind == "calls" { "calls" } else { "names" }].take()
+        });
+        let lines = browser.value("[...document.querySelectorAll('#details .figures tbody tr')].map((line) => ({ name: line.firstElementChild.textContent, state: line.children[1].className === 'text' ? line.children[1].textContent : '', numbers: [...line.children].slice(1).filter(({ className }) => className !== 'text').map(({ dataset }) => dataset.ns === undefined ? null : Number(dataset.ns)) }))");
+        for line in lines.as_array().unwrap() {
+            let states = ["ready", "preempted", "blocked", "waits", "holds"];
+            let class = states.iter().zip([5, 6, 7, 11, 12]).find(|(state, _)| line["state"] == **state);
+            let sides = answers.each_ref().map(|lines| {
+                let is_it = |one: &&Value| {
+                    one["name"] == line["name"] && class.is_none_or(|(_, class)| one["class"] == class)
+                };
+                lines.as_array().unwrap().iter().find(is_it)
+            });
+            assert!(sides.iter().any(Option::is_some), "{kind} {line}");
+            let value = |side: usize, column: &str| match (sides[side], answers[side] == object!([])) {
+                (Some(one), _) => one[column].clone(),
+                // There is none, or none is recorded.
+                (None, false) if ["count", "total_ns"].contains(&column) => object!(0),
+                (None, _) => Value::Null,
+            };
+            let mut expected = Vec::new();
+            for (at, column) in columns.iter().enumerate() {
+                let [a, b] = [0, 1].map(|side| value(side, column));
+                let difference = a.as_i64().zip(b.as_i64()).map(|(a, b)| b - a);
+                expected.extend([a, b]);
+                if at == usize::from(columns.len() > 1) {
+                    expected.push(object!(difference));
+                }
+            }
+            assert_eq!(line["numbers"], object!(expected), "{kind} {line}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 40, "{compared}");
+
+    // An event has the same colour in both.
+    let colours = browser.value(
+        "import('/classes.js').then(({ markColor, nameMarks }) => {
+        nameMarks([[1, 'a'], [2, 'b'], [2 ** 33 + 1, 'b'], [2 ** 33 + 5, 'a']]);
+        return [1, 2, 2 ** 33 + 1, 2 ** 33 + 5].map(markColor);
+    })",
+    );
+    assert!(colours[0] == colours[3] && colours[1] == colours[2] && colours[0] != colours[1], "{colours}");
+    for (side, path) in ["tracks", "other/tracks"].into_iter().enumerate() {
+        for mark in viewer.ask(path, "{}")["marks"].as_array().unwrap() {
+            let state = mark[0].as_u64().unwrap() + side as u64 * SECOND;
+            let known =
+                browser.value(&format!("import('/classes.js').then(({{ markName }}) => markName({state}))"));
+            assert_eq!(known, mark[1]);
+        }
+    }
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn what_the_panel_has_moves_with_b() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = of_two("server", "clerks");
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    viewer.ask("other/note", r#"{"add":[{"time":5000000,"track":null,"text":"of B"}]}"#);
+    browser.open(&viewer.address());
+    let offset = |browser: &mut Browser, text: &str| {
+        browser.value(&format!("(() => {{ const input = document.querySelector('#offset'); input.value = '{text}'; input.dispatchEvent(new Event('change')); }})()"));
+    };
+    // Its notes, which are listed.
+    browser.value("document.querySelector('#notes').click()");
+    let listed = |time: &str| {
+        format!("document.querySelector('#details .figures tbody th')?.textContent === '{time}'")
+    };
+    browser.wait(&listed("0.005 000 000 s"));
+    offset(&mut browser, "2 ms");
+    browser.wait(&listed("0.007 000 000 s"));
+    // And a match of the search.
+    browser.value("document.querySelector('#within').click()");
+    browser.value("void tracewing.search.start('mutex', true)");
+    browser.wait("tracewing.search.state?.is_done && tracewing.search.at === 0 && document.querySelector('#details h2')?.textContent.startsWith('Match 1')");
+    let title = "document.querySelector('#details h2 small').textContent";
+    let before = browser.value(title);
+    offset(&mut browser, "4 ms");
+    browser.wait(&format!("{title} !== {before}"));
+    let shown = browser.value("(async () => (await fetch('/api/other/match', { method: 'POST', body: JSON.stringify({ search: tracewing.search.number, number: 0 }) })).json())()");
+    let at = shown["at"].as_u64().unwrap() + 4_000_000;
+    assert_eq!(browser.value(title), browser.value(&format!("tracewing.exact({at})")));
+
+    // Dragged, it moves once before each frame, and is where it was dropped.
+    browser.key("Escape");
+    offset(&mut browser, "0");
+    browser.settle();
+    let y = number(
+        &mut browser,
+        "(() => { const box = [...document.querySelectorAll('.track')].find((label) => label.textContent.includes('B: clerks')).getBoundingClientRect(); return (box.top + box.bottom) / 2; })()",
+    );
+    let moves = browser.value(&format!("new Promise((done) => {{
+        const canvas = document.querySelector('#overlay'), box = canvas.getBoundingClientRect();
+        const send = (kind, x) => canvas.dispatchEvent(new PointerEvent(kind, {{ clientX: x, clientY: {y}, pointerId: 1, buttons: 1, bubbles: true }}));
+        canvas.setPointerCapture = () => {{}};
+        const pixel = (tracewing.view.to - tracewing.view.from) / canvas.clientWidth;
+        let moves = 0, last = tracewing.compare().offset;
+        const look = () => {{ const {{ offset }} = tracewing.compare(); moves += Number(offset !== last); last = offset; }};
+        send('pointerdown', box.left + 300);
+        for (let x = 0; x <= 90; x++) {{ send('pointermove', box.left + 300 + x); look(); }}
+        requestAnimationFrame(() => requestAnimationFrame(() => {{
+            look();
+            send('pointerup', box.left + 390);
+            done([moves, tracewing.compare().offset / pixel]);
+        }}));
+    }})"));
+    assert_eq!(moves[0], 1, "{moves}");
+    assert!((moves[1].as_f64().unwrap() - 90.0).abs() < 2.0, "{moves}");
+
+    // Only B's tracks, before B begins: each tab says so.
+    let row = SECOND + busiest(&viewer, "other/tracks");
+    let link = format!("v=1&from=0&to=90000000&area=0-20000000&rows={row}&offset=50000000");
+    browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
+    let nothing = "document.querySelector('#details')?.textContent.includes('B has nothing in this area')";
+    browser.wait(nothing);
+    for kind in ["events", "waits", "tasks", "samples", "graph"] {
+        browser.value(&format!("document.querySelector('#details [data-tab={kind}]').click()"));
+        browser
+            .wait(&format!("document.querySelector('#details [data-tab={kind}]')?.ariaCurrent === 'true'"));
+        browser.wait(nothing);
+    }
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 

@@ -101,6 +101,36 @@ fn compare(one: &Viewer, other: &Viewer) {
     }
 }
 
+/// Counts questions for notes.
+const NOTES: &str = "(() => {
+    const real = window.fetch;
+    window.notesAsked = 0;
+    window.fetch = (path, asked) => {
+        window.notesAsked += Number(path === '/api/notes');
+        return real(path, asked);
+    };
+})()";
+
+#[test]
+fn notes_are_read_again_when_the_recording_begins_earlier() {
+    if !traceable() || !installed(&["chromium"]) {
+        return;
+    }
+    let recorded = Recorded::new();
+    let viewer = follow(&recorded.trace(), &["--follow"]);
+    let mut browser = Browser::start(1280, 720);
+    browser.call("Page.enable", object!({}));
+    let source = format!("{}; {NOTES}", crate::compare::CHANGED);
+    browser.call("Page.addScriptToEvaluateOnNewDocument", object!({ "source": source }));
+    browser.open(&viewer.address());
+    let version = browser.value("tracewing.live().version");
+    browser.wait(&format!("tracewing.live().version > {version}"));
+    assert_eq!(browser.value("notesAsked"), 1);
+    browser.value("void (changes['/api/live'] = (answer) => { answer.begin_ns = '7'; })");
+    browser.wait("notesAsked > 1");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
 #[test]
 fn the_index_that_is_left_is_that_of_the_complete_recording() {
     if !traceable() {

@@ -227,5 +227,27 @@ fn the_page_draws_samples_as_marks_and_names_system_calls() {
         assert!(label.as_str().unwrap().starts_with(start), "{labels}");
     }
     assert_eq!(labels.as_array().unwrap().len(), 2, "{labels}");
+
+    // A selected sample shows its functions: those that the flame graph has at its time.
+    let asked = object!({ "from": 0, "to": u64::MAX >> 12, "rows": [id], "classes": [EVENT], "most": 1000 });
+    let spans = viewer.ask("longest", &asked.to_string())["spans"].clone();
+    let mut named = 0;
+    for span in spans.as_array().unwrap().iter().take(3) {
+        let at = span[2].as_u64().unwrap();
+        let asked = object!({ "from": at, "to": at + 1, "rows": [samples["parent"]] });
+        let flame = crate::analyses::result(&viewer, "flame", &asked).unwrap();
+        assert_eq!(flame["samples"], 1);
+        let mut names: Vec<&str> = flame["nodes"].as_array().unwrap()[1..]
+            .iter()
+            .map(|node| node["name"].as_str().unwrap())
+            .collect();
+        names.reverse();
+        browser.value(&format!("tracewing.select({id}, {at})"));
+        let shown = "document.querySelector('#details dd[data-functions]')?.dataset.functions";
+        browser.wait(&format!("tracewing.found()?.from === {at} && {shown} !== undefined"));
+        assert_eq!(browser.value(shown), names.join("\n"));
+        named += names.len();
+    }
+    assert!(named > 0, "{spans}");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }

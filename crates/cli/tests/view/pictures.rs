@@ -1,5 +1,5 @@
 //! Nothing on the page overlaps or is cut off; and the pictures of the docs, which
-//! `UPDATE=1 cargo test -p tracewing-cli --test view pictures` makes from stored recordings.
+//! `cargo xtask demo --pictures` makes from the demo's recording, and from a stored one with locks.
 
 use crate::cdp::Browser;
 use crate::client::{Viewer, stored};
@@ -62,8 +62,10 @@ fn pictures_of_the_page_have_no_faults() {
         Some(_) => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images"),
         None => PathBuf::from(other.path()),
     };
-    let viewer = Viewer::start(&stored("server"));
-    for (width, height) in [(1280, 720), (3840, 2160)] {
+    // `cargo xtask demo --pictures` has one of its own.
+    let recording = std::env::var_os("PICTURES_OF").map_or_else(|| stored("server"), PathBuf::from);
+    let viewer = Viewer::start(&recording);
+    for (width, height) in [(1280, 720), (1920, 1080), (3840, 2160)] {
         let mut browser = Browser::start(width, height);
         browser.open(&viewer.address());
         assert_eq!(browser.value(FAULTS), object!([]), "{width} at first");
@@ -137,6 +139,67 @@ fn lock(folder: &Path) {
     assert_eq!(browser.value(FAULTS), Value::Array(Vec::new()));
     take(&mut browser, folder, "view-lock.png");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// Texts that are read badly: their contrast, as WCAG 2 defines it, is below 4.5.
+const DIM: &str = "(async () => {
+    const { CLASSES, color, contrast, textOn } = await import('/classes.js');
+    const rgba = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
+    const hex = (all) => '#' + all.map((one) => Math.round(one).toString(16).padStart(2, '0')).join('');
+    const mixed = (above, below, share) => above.map((one, at) => one * share + below[at] * (1 - share));
+    const ground = (one) => {
+        for (let at = one; at; at = at.parentElement) {
+            const [r, g, b, a = 1] = rgba(getComputedStyle(at).backgroundColor);
+            if (a > 0.99) return [r, g, b];
+        }
+        return rgba(getComputedStyle(document.body).backgroundColor).slice(0, 3);
+    };
+    const faults = CLASSES.flatMap(({ name }, of) => (contrast(textOn(of), color(of)) < 4.5 ? [name] : []));
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    let count = 0;
+    while (texts.nextNode()) {
+        const one = texts.currentNode.parentElement;
+        if (!texts.currentNode.textContent.trim() || !one.checkVisibility() || one.closest('option, .unseen, :disabled')) continue;
+        let share = 1;
+        for (let at = one; at; at = at.parentElement) share *= Number(getComputedStyle(at).opacity);
+        const below = ground(one), above = rgba(getComputedStyle(one).color).slice(0, 3);
+        const found = contrast(hex(mixed(above, below, share)), hex(below));
+        if (found < 4.5) faults.push(`${one.className || one.tagName} ${texts.currentNode.textContent.trim().slice(0, 20)}: ${found.toFixed(2)}`);
+        count++;
+    }
+    return [count > 50, [...new Set(faults)]];
+})()";
+
+#[test]
+fn all_texts_are_read_well() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    for scheme in ["light", "dark"] {
+        let mut browser = Browser::start(1280, 720);
+        let feature = object!({ "name": "prefers-color-scheme", "value": scheme });
+        browser.call("Emulation.setEmulatedMedia", object!({ "features": [feature] }));
+        browser.open(&viewer.address());
+        assert_eq!(browser.value(DIM), object!([true, []]), "{scheme} at first");
+        // A state, with the events around it.
+        browser.key("ArrowDown");
+        browser.key("ArrowDown");
+        browser.key("Enter");
+        browser.wait("document.querySelectorAll('#details .listing tr').length > 0");
+        assert_eq!(browser.value(DIM), object!([true, []]), "{scheme} with a state");
+        browser.key("Escape");
+        browser.key("m");
+        browser.wait("document.querySelectorAll('#details tbody tr').length > 0");
+        browser.value("document.querySelector('#details [data-tab=events]').click()");
+        browser.wait("document.querySelectorAll('#details .figures tbody tr').length > 3");
+        browser.value("[...document.querySelectorAll('#details .figures tbody tr .link')].at(2).click()");
+        browser.wait("tracewing.marks().isDone");
+        assert_eq!(browser.value(DIM), object!([true, []]), "{scheme} with a table");
+        browser.key("?");
+        assert_eq!(browser.value(DIM), object!([true, []]), "{scheme} with keys");
+        assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+    }
 }
 
 #[test]

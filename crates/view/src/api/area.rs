@@ -74,6 +74,16 @@ impl Area {
         Ok(filter)
     }
 
+    /// What the events of the area are of: its threads; if it has none, its tasks; otherwise its CPUs.
+    pub(super) fn events(&self, ready: &Ready) -> Result<Filter, Refusal> {
+        let ids = self.ids(ready)?.unwrap_or_default();
+        let Chosen { threads, tasks, .. } = Chosen::of(ready, &ids);
+        match threads.is_empty() && !tasks.is_empty() {
+            true => self.tasks(ready),
+            false => self.threads(ready, "events"),
+        }
+    }
+
     /// The tasks of the area in its time; if it has none, the tasks on its threads or CPUs.
     pub(super) fn tasks(&self, ready: &Ready) -> Result<Filter, Refusal> {
         let mut filter = self.time(ready)?;

@@ -66,8 +66,6 @@ struct Answer {
 struct Line {
     name: String,
     class: u8,
-    /// The states that have this name.
-    states: Vec<u32>,
     total_ns: Duration,
     #[serde(flatten)]
     took: Distribution,
@@ -76,7 +74,6 @@ struct Line {
 /// What has one name.
 #[derive(Debug)]
 struct Group {
-    states: BTreeSet<u32>,
     sum: Duration,
     took: Durations,
 }
@@ -150,13 +147,8 @@ fn find(
     }
     let span = |Reverse((length, Reverse((begin, row))))| (row, begin, begin + length);
     let longest = longest.into_sorted_vec().into_iter().map(span).collect();
-    let line = |(Key { class, name }, Group { states, sum, took })| Line {
-        name,
-        class,
-        states: states.into_iter().collect(),
-        total_ns: sum,
-        took: took.finish(),
-    };
+    let line =
+        |(Key { class, name }, Group { sum, took })| Line { name, class, total_ns: sum, took: took.finish() };
     let mut names: Vec<Line> = groups.into_iter().map(line).collect();
     names.sort_by(|one, other| {
         (other.total_ns, &one.name, one.class).cmp(&(one.total_ns, &other.name, other.class))
@@ -174,13 +166,12 @@ fn is_cut(index: &Index, row: RowId, span: Span) -> bool {
 
 fn add(groups: &mut HashMap<Key, Group>, key: &Key, span: Span) {
     let length = span.to - span.from;
-    let new = || Group { states: BTreeSet::new(), sum: Duration::ZERO, took: Durations::keeping(KEPT) };
+    let new = || Group { sum: Duration::ZERO, took: Durations::keeping(KEPT) };
     // Most are known: their name is not copied.
     if !groups.contains_key(key) {
         groups.insert(key.clone(), new());
     }
     if let Some(group) = groups.get_mut(key) {
-        group.states.insert(span.state.0);
         group.sum += length;
         group.took.add(length);
     }

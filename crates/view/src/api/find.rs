@@ -2,13 +2,13 @@
 //! of them; `forget` ends it.
 
 use super::ask::{Refusal, busy, parsed, ready, refused};
+use crate::filters::Parsed;
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use crate::search::{Found, Search, Text};
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tracewing_trace::Predicate;
 use tracewing_units::Duration;
 
 /// Longest text.
@@ -82,26 +82,10 @@ pub(super) fn find(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         return Err(refused("the text is empty or too long"));
     }
     let begin = ready(viewed)?.index.tail().begin;
-    let text = Text::of(&text)?;
+    let Parsed { filter, words } = Parsed::of(&text).map_err(|why| refused(&why))?;
+    let text = Text { words, filter };
     let search = viewed.searches.start(&viewed.recording(), begin, text).map_err(busy)?;
     Ok(Reply::json(&Started { search }))
-}
-
-impl Text {
-    /// `WORDS`, `WORDS where CONDITION`, or `where CONDITION`: the condition is as for `tracewing list
-    /// --where`.
-    fn of(text: &str) -> Result<Self, Refusal> {
-        let (words, condition) = match text.trim_start().strip_prefix("where ") {
-            Some(condition) => ("", Some(condition)),
-            None => match text.split_once(" where ") {
-                Some((words, condition)) => (words, Some(condition)),
-                None => (text, None),
-            },
-        };
-        let condition = condition.map(Predicate::parse).transpose();
-        let condition = condition.map_err(|error| refused(&error.to_string()))?;
-        Ok(Text { words: words.split_whitespace().map(str::to_lowercase).collect(), condition })
-    }
 }
 
 fn search(viewed: &Viewed, number: u64) -> Result<Arc<Search>, Refusal> {

@@ -30,6 +30,8 @@ struct Answer<'a> {
     passes: u64,
     /// Grows when states have changed that were certain.
     changed: u64,
+    /// When it begins, on the recording's clock, as a text: 64 bits.
+    begin_ns: String,
     length: Duration,
     events: u64,
     rows: usize,
@@ -52,6 +54,7 @@ pub(super) fn answer(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         version,
         passes,
         changed: states,
+        begin_ns: tail.begin.as_ns().to_string(),
         length: tail.length,
         events: tail.events,
         rows: tail.rows.len(),

@@ -6,6 +6,7 @@
 mod area;
 mod ask;
 mod calls;
+mod classes;
 mod durations;
 mod events;
 mod fields;
@@ -15,6 +16,7 @@ mod graph;
 mod jobs;
 mod live;
 mod longest;
+mod marked;
 mod notes;
 mod picture;
 mod search;
@@ -44,6 +46,11 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "flame" => return Some(flame::start(viewed, body)),
         "graph" => return Some(graph::start(viewed, body)),
         "durations" => return Some(durations::start(viewed, body)),
+        "classes" => return Some(classes::start(viewed, body)),
+        "names" => return Some(marked::names(viewed)),
+        "mark" => return Some(marked::mark(viewed, body)),
+        "marked" => return Some(marked::marked(viewed, body)),
+        "unmark" => return Some(marked::unmark(viewed, body)),
         "calls" => return Some(calls::start(viewed, body)),
         "tasks" => return Some(tasks::start(viewed, body)),
         "notes" => return Some(notes::all(viewed)),

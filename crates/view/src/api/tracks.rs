@@ -5,7 +5,7 @@ use super::ask::Refusal;
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Serialize;
-use tracewing_index::{Row, RowId, RowKind};
+use tracewing_index::{Class, Row, RowId, RowKind};
 use tracewing_units::Duration;
 
 /// Most rows of an answer.
@@ -15,6 +15,8 @@ const MOST: usize = 20_000;
 struct Tracks {
     rows: Vec<Track>,
     left_out: usize,
+    /// States that are events, with their names: all events of a name have one colour.
+    marks: Vec<(u32, String)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -45,7 +47,15 @@ pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
         ids.sort();
     }
     let rows = ids.into_iter().map(|id| track(ready, id)).collect();
-    Ok(Reply::json(&Tracks { rows, left_out }))
+    Ok(Reply::json(&Tracks { rows, left_out, marks: marks(ready) }))
+}
+
+fn marks(ready: &Ready) -> Vec<(u32, String)> {
+    let states = ready.index.tail().states.iter().zip(0..);
+    states
+        .filter(|(state, _)| state.class == Class::Event)
+        .map(|(state, id)| (id, state.name.clone()))
+        .collect()
 }
 
 /// The label of a row.
