@@ -132,6 +132,9 @@ pub fn text(results: &Results) -> Result<String> {
     for (word, value) in &results.machine {
         writeln!(text, "| {word} | {value} |")?;
     }
+    if results.machine.iter().any(|(word, value)| *word == "load at the start" && is_busy(value)) {
+        writeln!(text, "\n{BUSY}")?;
+    }
     for Part { title, about, figures } in &results.parts {
         writeln!(
             text,
@@ -144,6 +147,14 @@ pub fn text(results: &Results) -> Result<String> {
     writeln!(text, "\n## Compared with Perfetto\n\n{PERFETTO}")?;
     Ok(text)
 }
+
+/// Whether a load average says that others use the CPUs, too.
+fn is_busy(load: &str) -> bool {
+    load.split_whitespace().next().and_then(|load| load.parse().ok()).is_some_and(|load: f64| load > 1.0)
+}
+
+const BUSY: &str = "**The machine was busy with other programs when this was measured: times are longer than on an \
+     idle machine, and rates lower. Memory and sizes are not affected.**";
 
 /// Why there are no figures of Perfetto.
 const PERFETTO: &str = "Perfetto's `trace_processor` is not measured: no package of Debian, PyPI or npm contains it. \
@@ -170,6 +181,14 @@ mod tests {
         assert_eq!(line(0.5), "| t | at most 5 | 3.00 | 2.00 to 6.00 | holds |");
         assert_eq!(line(1.0), "| t | at most 5 | 9.00 | 3.00 to 9.00 | **fails** |");
         assert_eq!(Figure::largest("t", vec![7.0]).line(), "| t |  | 7.00 |  |  |");
+    }
+
+    #[test]
+    fn a_load_above_one_is_busy() {
+        assert_eq!(
+            ["0.98 3.0 4.0", "1.5 0 0", "15.25 17.04 22.65", ""].map(is_busy),
+            [false, true, true, false]
+        );
     }
 
     #[test]
