@@ -5,6 +5,7 @@ use crate::leaf::{OpenLeaf, SPANS, Span};
 use crate::levels::Levels;
 use crate::row::{Entry, Row, RowId, RowKind};
 use crate::table::Table;
+use crate::values::{OpenValues, Value};
 use crate::wakes::{OpenWakes, Wakers};
 use std::collections::BTreeMap;
 use tracewing_timeline::{CLASSES, End, Sink, StateId, StateNames, Track, TrackId, WokenBy};
@@ -35,8 +36,12 @@ struct OpenRow {
     wakes: OpenWakes,
     /// Whether its thread or task has ended.
     has_ended: bool,
+    /// Whether none of it is shown.
+    is_hidden: bool,
     /// Only for rows that have filled a block.
     levels: Option<Box<Levels>>,
+    /// Only for counters.
+    values: Option<Box<OpenValues>>,
     /// Of a thread, the states of CPUs that run it, by class.
     on_cpu: [Option<StateId>; CLASSES],
 }
@@ -113,14 +118,45 @@ impl<'w> Builder<'w> {
         self.add(row)
     }
 
+    /// A row for a counter of a CPU, or of all that is recorded.
+    pub(crate) fn counter(&mut self, number: u32, name: &str, unit: &str, of: Option<TrackId>) -> TrackId {
+        let kind = RowKind::Counter(number);
+        let (name, unit, parent) = (name.to_owned(), unit.to_owned(), of.map(RowId));
+        let new = self.add(Row { name, unit, parent, is_followed: true, ..Row::new(kind) });
+        self.rows[new as usize].values = Some(Box::default());
+        new
+    }
+
+    /// A counter had this value.
+    pub(crate) fn value(&mut self, of: TrackId, value: u64, from: Timestamp, to: Timestamp) {
+        let (from, to) = (self.time(from), self.time(to));
+        let open = &mut self.rows[of as usize];
+        if let Some(values) = &mut open.values {
+            values.add(Value { value, from, to }, &mut open.row, &mut self.body);
+        }
+    }
+
+    /// Nothing of a row is shown.
+    pub(crate) fn hide(&mut self, of: TrackId) {
+        self.rows[of as usize].is_hidden = true;
+    }
+
+    /// What a row did after its last state is unknown up to a time.
+    pub(crate) fn mark_unknown_until(&mut self, of: TrackId, to: Timestamp) {
+        let from = self.rows[of as usize].last.map_or(Duration::ZERO, |last| last.to);
+        let from = self.begin.map_or(to, |begin| begin + from);
+        self.did(of, StateId::UNKNOWN, from, to);
+    }
+
     /// Whether a row has no state after a time.
     pub(crate) fn is_free(&self, row: TrackId, time: Duration) -> bool {
         self.rows[row as usize].last.is_none_or(|last| last.to <= time)
     }
 
     fn add(&mut self, row: Row) -> TrackId {
-        let (last, leaf, wakes, levels) = Default::default();
-        self.rows.push(OpenRow { row, last, leaf, wakes, has_ended: false, levels, on_cpu: [None; CLASSES] });
+        let (last, leaf, wakes, levels, values) = Default::default();
+        let (has_ended, is_hidden, on_cpu) = (false, false, [None; CLASSES]);
+        self.rows.push(OpenRow { row, last, leaf, wakes, has_ended, is_hidden, levels, values, on_cpu });
         (self.rows.len() - 1) as TrackId
     }
 
@@ -134,6 +170,7 @@ impl<'w> Builder<'w> {
             open.row.certain = match open.row.kind {
                 _ if has_ended => Duration::MAX,
                 RowKind::Events(_) | RowKind::Samples => reached,
+                RowKind::Counter(_) => open.values.as_ref().map_or(Duration::ZERO, |values| values.certain()),
                 _ => open.last.map_or(Duration::ZERO, |last| last.to),
             };
         }
@@ -154,9 +191,13 @@ impl<'w> Builder<'w> {
             if let RowKind::Cpu(_) = open.row.kind {
                 open.row.doubted = self.doubted;
             }
+            if open.is_hidden {
+                let row = &mut open.row;
+                (row.begin, row.end, row.used) = (Duration::MAX, Duration::ZERO, Duration::ZERO);
+                (row.leaves, row.levels) = (Vec::new(), Vec::new());
+            }
             rows.push(open.row);
         }
-        hide_doubted_calls(&mut rows);
         let new = self.known.map_or(&mut [][..], |known| &mut rows[known..]);
         new.iter_mut().for_each(|row| row.certain = Duration::ZERO);
         add_processes(&mut rows);
@@ -253,7 +294,7 @@ impl OpenRow {
                 None => room.sums.push((span.state, span.to - span.from)),
             }
             if let Some(levels) = &mut self.levels {
-                levels.push(table.class(span.state), span, body);
+                levels.push((table.class(span.state), span), (span.from, span.to), body);
             }
         }
         let running = room.sums.iter().filter(|(state, _)| table.class(*state).is_running());
@@ -277,18 +318,8 @@ impl OpenRow {
         if let Some(levels) = self.levels.take() {
             self.row.levels = levels.finish(body);
         }
-    }
-}
-
-/// A thread that makes calls which are not recorded may have been in one at any time in which its mode was
-/// thought to be known: its system calls are not shown.
-fn hide_doubted_calls(rows: &mut [Row]) {
-    for at in 0..rows.len() {
-        let thread = rows[at].parent.filter(|_| rows[at].kind == RowKind::SystemCalls);
-        if thread.is_some_and(|thread| !rows[thread.0 as usize].doubted.is_zero()) {
-            let row = &mut rows[at];
-            (row.begin, row.end, row.used) = (Duration::MAX, Duration::ZERO, Duration::ZERO);
-            (row.leaves, row.levels) = (Vec::new(), Vec::new());
+        if let Some(values) = self.values.take() {
+            values.end(&mut self.row, body);
         }
     }
 }

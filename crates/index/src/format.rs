@@ -3,7 +3,7 @@
 //! | part | holds |
 //! |---|---|
 //! | head, 64 bytes | magic with the version, [`Identity`] of the recording, zeros |
-//! | blocks | of leaves ([`crate::leaf`]), levels ([`crate::levels`]) and wakes ([`crate::wakes`]) in the order in which they were full, each with 4 bytes of its sum ([`crate::bytes::checksum`]) |
+//! | blocks | of leaves ([`crate::leaf`]), levels ([`crate::levels`]), wakes ([`crate::wakes`]) and values ([`crate::values`]) in the order in which they were full, each with 4 bytes of its sum ([`crate::bytes::checksum`]) |
 //! | tail | [`Tail`] as numbers and texts: names of states, wakers, rows with the places of their blocks, marks |
 //! | foot, 32 bytes | where the tail begins, its length, its sum, a sum of head and foot |
 //!
@@ -18,7 +18,7 @@ use tracewing_timeline::{Class, StateId};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// The last figure is the version: a change of the format changes it.
-const MAGIC: [u8; 8] = *b"TWStats7";
+const MAGIC: [u8; 8] = *b"TWStats8";
 pub(crate) const HEAD: usize = 64;
 pub(crate) const FOOT: usize = 32;
 

@@ -6,7 +6,7 @@ use crate::body::Body;
 use crate::error::Error;
 use crate::format::{self, Identity};
 use crate::index::Index;
-use crate::levels::{self, Content, LEVELS, STEP, begin_of, bucket_of, shift};
+use crate::levels::{self, Content, LEVELS, STEP, Summary, begin_of, bucket_of, shift};
 use crate::picture::{Bucket, Window, overlapping};
 use crate::row::{Entry, RowId, RowKind};
 use std::fs::File;

@@ -7,9 +7,11 @@ use crate::format::{self, FOOT, HEAD, Identity, State, Tail};
 use crate::leaf::{self, Spans};
 use crate::levels::{self, Content};
 use crate::row::{Entry, Row, RowId, RowKind};
+use crate::values::{self, Value, Values};
 use crate::wakes::{self, Waker};
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tracewing_timeline::{Class, StateId};
@@ -153,6 +155,14 @@ impl Index {
                     self.nodes(row, level, entry, &mut room, |_, _| Ok(()))?;
                 }
             }
+            for entry in &row.values {
+                let _ = self.value_block(entry, &mut room, |_| ControlFlow::Continue(()))?;
+            }
+            for (level, entries) in row.value_levels.iter().enumerate() {
+                for entry in entries {
+                    self.value_nodes(level, entry, &mut room, |_, _| Ok(()))?;
+                }
+            }
         }
         Ok(())
     }
@@ -194,6 +204,29 @@ impl Index {
         self.block(entry, room)?;
         let members = if matches!(row.kind, RowKind::Process(_)) { self.tail.rows.len() as u64 } else { 1 };
         Ok(levels::read(room, entry, (level, members), each)?)
+    }
+
+    /// The values of a block of a counter, until `each` breaks.
+    pub(crate) fn value_block(
+        &self,
+        entry: &Entry,
+        room: &mut Vec<u8>,
+        each: impl FnMut(Value) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Error> {
+        self.block(entry, room)?;
+        Ok(values::read(room, entry, each)?)
+    }
+
+    /// The nodes of a block of a level of a counter.
+    pub(crate) fn value_nodes(
+        &self,
+        level: usize,
+        entry: &Entry,
+        room: &mut Vec<u8>,
+        each: impl FnMut(u64, &Values) -> Result<(), Damaged>,
+    ) -> Result<(), Error> {
+        self.block(entry, room)?;
+        Ok(levels::read(room, entry, (level, 1), each)?)
     }
 
     /// The wakes of a block.

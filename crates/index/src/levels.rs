@@ -1,5 +1,5 @@
 //! Levels of detail of a row: for each bucket of time in which much happens, how long each class of states
-//! lasted, exactly.
+//! lasted, exactly; of a counter, its least and its greatest value ([`crate::values`]).
 //!
 //! Level 0 has buckets of 2^14 ns, each further one of four times that. A bucket is stored only if at least
 //! [`DENSE`] states begin in it: the others are drawn from the leaves, where they cost little. A block of a
@@ -47,6 +47,30 @@ pub(crate) fn begin_of(bucket: u64, shift: u32) -> Duration {
     }
 }
 
+/// What a bucket says of the spans in it.
+pub(crate) trait Summary: Copy + Default {
+    /// A span.
+    type Span: Copy;
+
+    /// Adds the part of a span from `from` to `to`, which is after those that were added before.
+    fn add(&mut self, span: Self::Span, from: Duration, to: Duration);
+
+    /// Adds what lies in a part of this bucket, which is after those that were added before.
+    fn add_all(&mut self, other: &Self);
+
+    /// How many spans begin in it.
+    fn changes(&self) -> u64;
+
+    /// The time of all spans in it.
+    fn time(&self) -> Duration;
+
+    /// Appends it to a block, without the number of its bucket.
+    fn write(&self, out: &mut Vec<u8>);
+
+    /// What was written.
+    fn read(bytes: &mut Bytes<'_>) -> Result<Self, Damaged>;
+}
+
 /// What lies in a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Content {
@@ -59,35 +83,69 @@ pub struct Content {
 }
 
 impl Content {
-    /// Adds the part of a span from `from` to `to`.
-    #[inline]
-    pub(crate) fn add(&mut self, class: Class, span: Span, from: Duration, to: Duration) {
-        self.times[class as usize] += to - from;
-        self.changes = self.changes.saturating_add(u64::from(span.from == from));
-        self.keep_longest((span.state, span.to - span.from));
-    }
-
     #[inline]
     fn keep_longest(&mut self, other: (StateId, Duration)) {
         if self.longest.is_none_or(|longest| longest.1 < other.1) {
             self.longest = Some(other);
         }
     }
+}
 
-    /// Adds what lies in a part of this bucket.
-    pub(crate) fn add_all(&mut self, other: &Content) {
+impl Summary for Content {
+    /// With the class of its state.
+    type Span = (Class, Span);
+
+    #[inline]
+    fn add(&mut self, (class, span): (Class, Span), from: Duration, to: Duration) {
+        self.times[class as usize] += to - from;
+        self.changes = self.changes.saturating_add(u64::from(span.from == from));
+        self.keep_longest((span.state, span.to - span.from));
+    }
+
+    fn add_all(&mut self, other: &Content) {
         self.times.iter_mut().zip(other.times).for_each(|(sum, time)| *sum += time);
         self.changes = self.changes.saturating_add(other.changes);
         other.longest.into_iter().for_each(|longest| self.keep_longest(longest));
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn time(&self) -> Duration {
+        self.times.iter().copied().sum()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put(out, self.changes);
+        let present = self.times.iter().enumerate().filter(|(_, time)| !time.is_zero());
+        put(out, present.clone().map(|(class, _)| 1 << class).sum());
+        present.for_each(|(_, time)| put_time(out, *time));
+        let (state, length) = self.longest.unwrap_or((StateId::UNKNOWN, Duration::ZERO));
+        put(out, u64::from(state.0));
+        put_time(out, length);
+    }
+
+    fn read(bytes: &mut Bytes<'_>) -> Result<Self, Damaged> {
+        let mut content = Content { changes: bytes.number()?, ..Content::default() };
+        let present = bytes.number()?;
+        if present >> CLASSES != 0 {
+            return Err(Damaged(Damage::NoClass));
+        }
+        for class in (0..CLASSES).filter(|class| present >> class & 1 == 1) {
+            content.times[class] = bytes.time()?;
+        }
+        content.longest = Some((StateId(bytes.small()?), bytes.time()?));
+        Ok(content)
     }
 }
 
 /// One level of a row while it is made.
 #[derive(Debug, Clone, Default)]
-struct Level {
+struct Level<C> {
     /// The bucket that is being filled.
     open: Option<u64>,
-    content: Content,
+    content: C,
     /// Whether a bucket was complete already.
     has_closed: bool,
     block: Vec<u8>,
@@ -99,21 +157,20 @@ struct Level {
 
 /// The levels of a row while they are made.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Levels(Vec<Level>);
+pub(crate) struct Levels<C = Content>(Vec<Level<C>>);
 
-impl Levels {
-    /// Adds the next span.
+impl<C: Summary> Levels<C> {
+    /// Adds the next span, which lasts from one time to another.
     #[inline]
-    pub(crate) fn push(&mut self, class: Class, span: Span, body: &mut Body<'_>) {
-        self.add(0, class, span, (span.from, span.to), body);
+    pub(crate) fn push(&mut self, span: C::Span, times: (Duration, Duration), body: &mut Body<'_>) {
+        self.add(0, span, times, body);
     }
 
     /// Adds a part of a span, cut so that whole buckets go to the next level.
     fn add(
         &mut self,
         level: usize,
-        class: Class,
-        span: Span,
+        span: C::Span,
         (mut from, to): (Duration, Duration),
         body: &mut Body<'_>,
     ) {
@@ -123,15 +180,15 @@ impl Levels {
             let bucket = bucket_of(from, shift);
             if bucket == last || is_top {
                 let end = if bucket == last { to } else { begin_of(bucket + 1, shift) };
-                self.fill(level, bucket, class, span, (from, end), body);
+                self.fill(level, bucket, span, (from, end), body);
                 from = end;
             } else if from != begin_of(bucket, shift) || self.is_open(level, bucket) {
                 let end = begin_of(bucket + 1, shift);
-                self.fill(level, bucket, class, span, (from, end), body);
+                self.fill(level, bucket, span, (from, end), body);
                 from = end;
             } else {
                 self.close(level, body);
-                self.add(level + 1, class, span, (from, begin_of(last, shift)), body);
+                self.add(level + 1, span, (from, begin_of(last, shift)), body);
                 from = begin_of(last, shift);
             }
         }
@@ -146,15 +203,14 @@ impl Levels {
         &mut self,
         level: usize,
         bucket: u64,
-        class: Class,
-        span: Span,
+        span: C::Span,
         (from, to): (Duration, Duration),
         body: &mut Body<'_>,
     ) {
         if !self.is_open(level, bucket) {
             self.open(level, bucket, body);
         }
-        self.0[level].content.add(class, span, from, to);
+        self.0[level].content.add(span, from, to);
     }
 
     fn open(&mut self, level: usize, bucket: u64, body: &mut Body<'_>) {
@@ -200,25 +256,19 @@ impl Levels {
     }
 }
 
-impl Level {
-    fn store(&mut self, level: usize, bucket: u64, content: &Content, body: &mut Body<'_>) {
-        if content.changes >= DENSE {
+impl<C: Summary> Level<C> {
+    fn store(&mut self, level: usize, bucket: u64, content: &C, body: &mut Body<'_>) {
+        if content.changes() >= DENSE {
             self.put(level, bucket, content, body);
         }
     }
 
-    fn put(&mut self, level: usize, bucket: u64, content: &Content, body: &mut Body<'_>) {
+    fn put(&mut self, level: usize, bucket: u64, content: &C, body: &mut Body<'_>) {
         if self.nodes == 0 {
             (self.first, self.last) = (bucket, bucket);
         }
         put(&mut self.block, bucket - self.last);
-        put(&mut self.block, content.changes);
-        let present = content.times.iter().enumerate().filter(|(_, time)| !time.is_zero());
-        put(&mut self.block, present.clone().map(|(class, _)| 1 << class).sum());
-        present.for_each(|(_, time)| put_time(&mut self.block, *time));
-        let (state, length) = content.longest.unwrap_or((StateId::UNKNOWN, Duration::ZERO));
-        put(&mut self.block, u64::from(state.0));
-        put_time(&mut self.block, length);
+        content.write(&mut self.block);
         self.last = bucket;
         self.nodes += 1;
         if self.nodes == NODES {
@@ -246,7 +296,7 @@ impl Level {
 /// The blocks of a level, of which all contents are known; those without any state are left out.
 pub(crate) fn write(level: usize, contents: &[Content], body: &mut Body<'_>) -> Vec<Entry> {
     let mut this = Level::default();
-    let has_states = |(_, content): &(u64, &Content)| content.times.iter().any(|time| !time.is_zero());
+    let has_states = |(_, content): &(u64, &Content)| !content.time().is_zero();
     for (bucket, content) in (0..).zip(contents).filter(has_states) {
         this.put(level, bucket, content, body);
     }
@@ -255,11 +305,11 @@ pub(crate) fn write(level: usize, contents: &[Content], body: &mut Body<'_>) -> 
 
 /// The nodes of a block of a level, in order: each with the number of its bucket. So many `members` have a
 /// state at the same time.
-pub(crate) fn read(
+pub(crate) fn read<C: Summary>(
     block: &[u8],
     entry: &Entry,
     (level, members): (usize, u64),
-    mut each: impl FnMut(u64, &Content) -> Result<(), Damaged>,
+    mut each: impl FnMut(u64, &C) -> Result<(), Damaged>,
 ) -> Result<(), Damaged> {
     let mut bytes = Bytes(block);
     let mut bucket = bucket_of(entry.from, shift(level));
@@ -268,16 +318,8 @@ pub(crate) fn read(
         if bucket > bucket_of(entry.to - Duration::from_ns(1), shift(level)) {
             return Err(Damaged(Damage::BucketOutside));
         }
-        let mut content = Content { changes: bytes.number()?, ..Content::default() };
-        let present = bytes.number()?;
-        if present >> CLASSES != 0 {
-            return Err(Damaged(Damage::NoClass));
-        }
-        for class in (0..CLASSES).filter(|class| present >> class & 1 == 1) {
-            content.times[class] = bytes.time()?;
-        }
-        content.longest = Some((StateId(bytes.small()?), bytes.time()?));
-        if content.times.iter().copied().sum::<Duration>() > begin_of(1, shift(level)) * members {
+        let content = C::read(&mut bytes)?;
+        if content.time() > begin_of(1, shift(level)) * members {
             return Err(Damaged(Damage::FullBucket));
         }
         each(bucket, &content)?;

@@ -5,14 +5,16 @@
 //! | module | does |
 //! |---|---|
 //! | `cache` | [`Cache`]: where indexes are kept, and for how long |
-//! | `make`, `builder`, `table`, `parts`, `own`, `system` | the one pass over a recording that makes it |
+//! | `make`, `builder`, `table`, `parts`, `own`, `system`, `counters` | the one pass over a recording that makes it |
 //! | `live` | the same pass while the recording is made |
 //! | `format` | the file: head, tail ([`Tail`]), foot |
 //! | `row` | [`Row`]: what has states over time, and where its blocks are |
 //! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
+//! | `values` | blocks of values of counters, and what a bucket says of them |
 //! | `index` | [`Index`]: reads blocks, trusts none of them |
 //! | `groups` | what all threads of a process did together |
 //! | `picture` | what a row did in each of many buckets |
+//! | `readings` | the values of a counter one by one, and in each of many buckets |
 //! | `spans` | the states of a row one by one |
 //! | `statistics` | how long a row was in each state within a window |
 //! | `wakes`, `woken` | blocks of wakes; what woke a row |
@@ -46,6 +48,7 @@ mod body;
 mod builder;
 mod bytes;
 mod cache;
+mod counters;
 mod error;
 mod format;
 mod groups;
@@ -58,6 +61,7 @@ mod make;
 mod own;
 mod parts;
 mod picture;
+mod readings;
 mod row;
 mod spans;
 mod statistics;
@@ -65,6 +69,7 @@ mod system;
 mod table;
 #[cfg(test)]
 mod tests;
+mod values;
 mod wakes;
 mod woken;
 
@@ -79,4 +84,5 @@ pub use make::Made;
 pub use picture::{Bucket, Window};
 pub use row::{Row, RowId, RowKind};
 pub use tracewing_timeline::{CLASSES, Class, StateId};
+pub use values::{Value, Values};
 pub use wakes::Waker;

@@ -47,10 +47,12 @@ impl Fold for Pass<'_> {
             _ => {}
         }
         self.states.change(change);
-        if let Change::LwpDid { lwp, doing, from, to } = change
-            && from < to
-        {
-            self.calls.did(lwp, doing, (from, to), &mut self.states);
+        match change {
+            Change::LwpDid { lwp, doing, from, to } if from < to => {
+                self.calls.did(lwp, doing, (from, to), &mut self.states);
+            }
+            Change::LwpHidesCalls { lwp } => self.calls.hides(lwp, &mut self.states),
+            _ => {}
         }
     }
 }
@@ -129,7 +131,7 @@ impl<'w> Pass<'w> {
     }
 
     fn lost(&mut self, loss: &Loss) {
-        self.parts.lost(loss);
+        self.parts.lost(loss, &mut self.states);
         let (scope, events) = (loss.scope, loss.events);
         let scope = match scope {
             Scope::Kernel(_) => 0,

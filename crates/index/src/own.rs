@@ -1,8 +1,9 @@
-//! Programs' own events, by provider, and their spans; and samples.
+//! Programs' own events, by provider, and their spans; samples; and events that say what a counter has.
 //!
 //! Events whose meaning the vocabulary knows have tracks of another kind, and are left out here.
 
 use crate::builder::Builder;
+use crate::counters::Counters;
 use crate::row::RowKind;
 use crate::table::split;
 use std::collections::HashMap;
@@ -10,9 +11,9 @@ use tracewing_timeline::{Class, StateId, States, TrackId};
 use tracewing_trace::super_trace::Seen;
 use tracewing_trace::{Classes, EventRef, Places};
 use tracewing_units::{SpanNumber, Timestamp};
-use tracewing_vocabulary::profile::Sample;
+use tracewing_vocabulary::profile::{Counters as Counted, Sample};
 use tracewing_vocabulary::span::{Begin, Close, End, Enter, Exit, Follows, New, Record};
-use tracewing_vocabulary::{Class as Known, function, own};
+use tracewing_vocabulary::{Class as Known, function, kernel, own};
 
 /// Spans within so many others have no row, nor have the events of further providers of a thread.
 const MOST: usize = 64;
@@ -36,6 +37,12 @@ enum Meaning {
     /// A thread leaves a span; `ends`: which ends with it.
     Leaves {
         ends: bool,
+        places: Places,
+    },
+    /// What counters have counted.
+    Counts,
+    /// The clock of a CPU changes.
+    Frequency {
         places: Places,
     },
     Nothing,
@@ -65,18 +72,29 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    pub(crate) fn event(&mut self, seen: &Seen<'_>, states: &mut States<Builder<'_>>) {
+    pub(crate) fn event(
+        &mut self,
+        seen: &Seen<'_>,
+        states: &mut States<Builder<'_>>,
+        counters: &mut Counters,
+    ) {
         let table = &mut states.sink.table;
         let meaning = self.classes.of(seen.event, |event| {
             let name = event.decoded().class().name.as_deref().unwrap_or_default();
             meaning(name, event, &mut |class, name| table.own(class, name))
         });
-        let (Some(tid), Some(lwp), Some(activity)) = (seen.place.tid, seen.place.lwp, seen.activity) else {
-            return;
-        };
+        let Some(activity) = seen.activity else { return };
         let time = activity.time;
         match meaning {
-            Meaning::Nothing => {}
+            Meaning::Counts => return counters.counted(seen.event, time, states),
+            Meaning::Frequency { places } => {
+                return counters.frequency(places.read(seen.event), time, states);
+            }
+            _ => {}
+        }
+        let (Some(tid), Some(lwp)) = (seen.place.tid, seen.place.lwp) else { return };
+        match meaning {
+            Meaning::Nothing | Meaning::Counts | Meaning::Frequency { .. } => {}
             Meaning::Event { provider, state } => {
                 let of = states.lwp_track(lwp, tid);
                 if let Some(row) = row_of(self.providers.entry(of).or_default(), provider, of, states) {
@@ -162,6 +180,12 @@ fn row_of(
 
 /// What a class means; `state` numbers states.
 fn meaning(name: &str, event: &EventRef<'_>, state: &mut dyn FnMut(Class, &str) -> StateId) -> Meaning {
+    if let Some((Known::Kernel(kernel::Class::CpuFrequency), places)) = tracewing_trace::known(event) {
+        return Meaning::Frequency { places };
+    }
+    if name == Counted::NAME {
+        return Meaning::Counts;
+    }
     // Only events of programs have a provider in their names.
     let Some((provider, _)) = split(name) else { return Meaning::Nothing };
     if name == Sample::NAME {

@@ -3,6 +3,7 @@
 //! spans ([`Own`]).
 
 use crate::builder::Builder;
+use crate::counters::Counters;
 use crate::own::Own;
 use crate::row::RowKind;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use tracewing_analysis::{
 };
 use tracewing_programs::symbols::Symbols;
 use tracewing_timeline::{Class, States, TrackId};
-use tracewing_trace::super_trace::{Carried, Seen, TaskSerial};
+use tracewing_trace::super_trace::{Carried, Scope, Seen, TaskSerial};
 use tracewing_units::{Pid, Task, Tid, Timestamp};
 
 /// Calls within so many others have no row.
@@ -25,6 +26,7 @@ pub(crate) struct Parts {
     calls: Calls,
     locks: LockUses,
     own: Own,
+    counters: Counters,
     /// Rows by thread and depth.
     of_calls: HashMap<(ThreadKey, usize), TrackId>,
     /// Rows of locks by the row of the thread or task.
@@ -40,7 +42,8 @@ impl Parts {
     pub(crate) fn new(pairs: Pairs) -> Self {
         let (of_calls, of_locks, tasks, room) = Default::default();
         let (calls, locks, own) = (Calls::default(), LockUses::default(), Own::default());
-        Parts { pairs, calls, locks, own, of_calls, of_locks, tasks, last_task: None, room }
+        let counters = Counters::default();
+        Parts { pairs, calls, locks, own, counters, of_calls, of_locks, tasks, last_task: None, room }
     }
 
     pub(crate) fn event(&mut self, seen: &Seen<'_>, states: &mut States<Builder<'_>>) {
@@ -48,7 +51,7 @@ impl Parts {
         let (mut calls, mut uses) = std::mem::take(&mut self.room);
         if !self.calls.event(seen, &mut |thread, time, call| calls.push((thread, time, call))) {
             self.locks.event(seen, &mut |lock| uses.push(lock));
-            self.own.event(seen, states);
+            self.own.event(seen, states, &mut self.counters);
         }
         if let (false, Some(tid), Some(lwp)) =
             (calls.is_empty() && uses.is_empty(), seen.place.tid, seen.place.lwp)
@@ -133,11 +136,11 @@ impl Parts {
 
     /// Another one of which only what lasts is known: it can be closed while this one continues.
     pub(crate) fn same(&self) -> Self {
-        let own = Own::default();
+        let (own, counters) = (Own::default(), self.counters.clone());
         let (calls, locks) = (self.calls.begun(), self.locks.same());
         let (of_calls, of_locks, tasks) = (self.of_calls.clone(), self.of_locks.clone(), self.tasks.clone());
         let (pairs, last_task, room) = (self.pairs, self.last_task, Default::default());
-        Parts { pairs, calls, locks, own, of_calls, of_locks, tasks, last_task, room }
+        Parts { pairs, calls, locks, own, counters, of_calls, of_locks, tasks, last_task, room }
     }
 
     /// Learns where code is from events before those that are indexed.
@@ -145,8 +148,11 @@ impl Parts {
         self.calls.earlier(seen);
     }
 
-    pub(crate) fn lost(&mut self, lost: &Loss) {
+    pub(crate) fn lost(&mut self, lost: &Loss, states: &mut States<Builder<'_>>) {
         self.locks.lost(lost);
+        if let Scope::Kernel(_) = lost.scope {
+            self.counters.lost(lost.from, lost.to, states);
+        }
         if lost.tears_programs() {
             self.calls.lost(lost.from);
             self.own.lost(lost.from);
@@ -163,6 +169,7 @@ impl Parts {
         let (mut calls, mut uses) = (Vec::new(), Vec::new());
         self.calls.finish(&mut |thread, time, call| calls.push((thread, time, call)));
         self.locks.finish(end, &mut |lock| uses.push(lock));
+        self.counters.close(end, states);
         calls.into_iter().for_each(|(thread, time, call)| self.call(thread, time, call, states));
         uses.iter().for_each(|lock| self.lock(lock, states));
     }

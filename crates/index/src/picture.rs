@@ -4,7 +4,7 @@
 use crate::error::{Damaged, Error};
 use crate::index::Index;
 use crate::leaf::Span;
-use crate::levels::{Content, begin_of, bucket_of, shift};
+use crate::levels::{Content, Summary, begin_of, bucket_of, shift};
 use crate::row::{Entry, Row, RowId, RowKind};
 use tracewing_timeline::{Class, StateId};
 use tracewing_units::Duration;
@@ -70,7 +70,7 @@ impl Index {
         let mut leaves = Leaves::new(self, row);
         let mut at = from;
         let mut room = Vec::new();
-        if let Some(level) = level(row, window.shift) {
+        if let Some(level) = level(&row.levels, window.shift) {
             for entry in overlapping(&row.levels[level], from, to) {
                 let mut nodes = Vec::new();
                 self.nodes(row, level, entry, &mut room, |bucket, content| {
@@ -94,8 +94,8 @@ impl Index {
 }
 
 /// The coarsest level whose buckets are no longer than those of a window.
-fn level(row: &Row, wanted: u32) -> Option<usize> {
-    (0..row.levels.len()).rev().find(|level| shift(*level) <= wanted)
+pub(crate) fn level(levels: &[Vec<Entry>], wanted: u32) -> Option<usize> {
+    (0..levels.len()).rev().find(|level| shift(*level) <= wanted)
 }
 
 /// The blocks that have to do with a time.
@@ -146,7 +146,7 @@ impl Painter<'_> {
             while at < to {
                 let number = bucket_of(at, self.shift);
                 let end = begin_of(number + 1, self.shift).min(to);
-                self.bucket(number).add(class, span, at, end);
+                self.bucket(number).add((class, span), at, end);
                 at = end;
             }
         }

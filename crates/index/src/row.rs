@@ -36,6 +36,10 @@ pub enum RowKind {
     /// The system calls that a thread is in, also while it sleeps there. Time without a state is in the
     /// program. Its parent is the thread.
     SystemCalls,
+    /// A counter of a CPU, which is its parent, or of all that is recorded: its name is the row's. It has
+    /// values instead of states ([`Index::values`](crate::Index::values)). This is its number among the
+    /// counters of the CPU, or among those that are of none.
+    Counter(u32),
 }
 
 /// Something with states over time. Its times are since the index begins.
@@ -60,6 +64,13 @@ pub struct Row {
     /// While the recording is made: states before this time are certain, later ones may still change.
     /// [`Duration::MAX`] in an index that is complete.
     pub certain: Duration,
+    /// Of a counter: its unit, and its least and greatest value.
+    pub unit: String,
+    /// See `unit`.
+    pub range: (u64, u64),
+    /// Of a counter, the blocks of its values, and those of their levels.
+    pub(crate) values: Vec<Entry>,
+    pub(crate) value_levels: Vec<Vec<Entry>>,
     /// User mode before this time was of unknown mode; of a CPU, that of some threads.
     pub(crate) doubted: Duration,
     pub(crate) wakes: Vec<Entry>,
@@ -82,7 +93,7 @@ pub(crate) struct Entry {
 
 impl Row {
     /// Whether it is a part of a thread or task: its functions, spans, events, locks, samples or system
-    /// calls.
+    /// calls; or a counter.
     pub fn is_part(&self) -> bool {
         match self.kind {
             RowKind::Cpu(_) | RowKind::Process(_) | RowKind::Thread(_) | RowKind::Task(_) => false,
@@ -91,7 +102,8 @@ impl Row {
             | RowKind::Spans(_)
             | RowKind::Events(_)
             | RowKind::Samples
-            | RowKind::SystemCalls => true,
+            | RowKind::SystemCalls
+            | RowKind::Counter(_) => true,
         }
     }
 
@@ -106,6 +118,10 @@ impl Row {
             is_followed: false,
             used: Duration::ZERO,
             certain: Duration::MAX,
+            unit: String::new(),
+            range: (0, 0),
+            values: Vec::new(),
+            value_levels: Vec::new(),
             doubted: Duration::ZERO,
             wakes: Vec::new(),
             leaves: Vec::new(),
@@ -134,6 +150,7 @@ impl Row {
             RowKind::Events(number) => (7, u64::from(number)),
             RowKind::Samples => (8, 0),
             RowKind::SystemCalls => (9, 0),
+            RowKind::Counter(number) => (10, u64::from(number)),
         };
         put(out, kind);
         put(out, number);
@@ -149,6 +166,27 @@ impl Row {
             .into_iter()
             .chain(&self.levels)
             .for_each(|entries| write_entries(entries, out));
+        if let RowKind::Counter(_) = self.kind {
+            self.write_counter(out);
+        }
+    }
+
+    fn write_counter(&self, out: &mut Vec<u8>) {
+        put_text(out, &self.unit);
+        put(out, self.range.0);
+        put(out, self.range.1);
+        put(out, self.value_levels.len() as u64);
+        [&self.values].into_iter().chain(&self.value_levels).for_each(|entries| write_entries(entries, out));
+    }
+
+    /// What only a counter has.
+    fn read_counter(&mut self, bytes: &mut Bytes<'_>, body: u64) -> Result<(), Damaged> {
+        self.unit = bytes.text()?;
+        self.range = (bytes.number()?, bytes.number()?);
+        let levels = bytes.number()?;
+        self.values = read_entries(bytes, body)?;
+        self.value_levels = (0..levels).map(|_| read_entries(bytes, body)).collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     /// The next row of some bytes; all its blocks lie before `body`.
@@ -166,18 +204,17 @@ impl Row {
             7 => RowKind::Events(small?),
             8 => RowKind::Samples,
             9 => RowKind::SystemCalls,
+            10 => RowKind::Counter(small?),
             _ => return Err(Damaged(Damage::NoRowKind)),
         };
         let process = process(bytes.number()?)?;
         let parent = bytes.small()?.checked_sub(1).map(RowId);
         let (name, is_followed) = (bytes.text()?, bytes.number()? != 0);
         let [begin, end, used, doubted] = [bytes.time()?, bytes.time()?, bytes.time()?, bytes.time()?];
-        let certain = Duration::MAX;
         let levels = bytes.number()?;
         let (wakes, leaves) = (read_entries(bytes, body)?, read_entries(bytes, body)?);
         let levels = (0..levels).map(|_| read_entries(bytes, body)).collect::<Result<_, _>>()?;
-        Ok(Row {
-            kind,
+        let mut row = Row {
             name,
             process,
             parent,
@@ -185,12 +222,16 @@ impl Row {
             end,
             is_followed,
             used,
-            certain,
             doubted,
             wakes,
             leaves,
             levels,
-        })
+            ..Row::new(kind)
+        };
+        if let RowKind::Counter(_) = kind {
+            row.read_counter(bytes, body)?;
+        }
+        Ok(row)
     }
 }
 

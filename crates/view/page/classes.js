@@ -33,6 +33,8 @@ export const UNKNOWN = 0;
 export const EVENT = 13;
 /** Classes of parts of threads: functions, spans and locks. */
 export const PARTS = [10, 11, 12];
+/** The colours of a counter: below the least value of a column, and from there to the greatest. */
+export const [FILL, RANGE] = [10, 1];
 /** Classes of threads on a CPU. */
 export const RUNNING = [1, 2, 3, 4];
 /** Classes from the bottom of a column to its top. */

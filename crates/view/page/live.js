@@ -257,7 +257,7 @@ export function each(nodes, above, call) {
   const seen = new Map();
   // Numbers of threads are used again: the earlier one comes first.
   for (const node of [...nodes].sort((a, b) => a.begin - b.begin)) {
-    const name = `${above}/${node.kind}${node.id === null ? "" : ` ${node.kind === "events" || node.kind === "cpu" ? node.name : node.number}`}`;
+    const name = `${above}/${node.kind}${node.id === null ? "" : ` ${["events", "cpu", "counter"].includes(node.kind) ? node.name : node.number}`}`;
     const count = seen.get(name) ?? 0;
     seen.set(name, count + 1);
     const key = count === 0 ? name : `${name} (${count})`;

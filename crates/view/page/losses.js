@@ -16,10 +16,11 @@ export function touches(track, { scope, cpu, side }) {
   if ((track.side ?? 0) !== (side ?? 0)) return false;
   if (scope === "kernel") {
     if (track.kind === "cpu") return cpu === null || track.name === `CPU ${cpu}`;
+    if (track.kind === "counter") return track.counter?.unit === "kHz";
     return !isPart(track) || track.kind === "locks" || track.kind === "system calls";
   }
   if (scope === "samples") return track.kind === "samples";
-  return scope === "programs" && track.kind !== "samples" && track.kind !== "system calls" && track.kind !== "cpu" && Number(track.id) % SECOND !== ALL_CPUS;
+  return scope === "programs" && track.kind !== "counter" && track.kind !== "samples" && track.kind !== "system calls" && track.kind !== "cpu" && Number(track.id) % SECOND !== ALL_CPUS;
 }
 
 /**

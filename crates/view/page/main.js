@@ -90,6 +90,7 @@ async function start() {
       select: (/** @type {number} */ row, /** @type {number} */ time) => page.select(row, time, 0),
       isIdle: () => page.tiles.isIdle && page.frame === 0,
       counted: () => Object.fromEntries([...page.picture.counted].map(([row, counts]) => [row, [...counts]])),
+      valued: () => Object.fromEntries([...page.picture.valued].map(([row, values]) => [row, [...values]])),
       shown: () => page.tracks.map(({ id, name, number, kind, side, isPinned }) => ({ id, name, number, kind, side, isPinned: Boolean(isPinned) })),
       path: () => page.path,
       live: () => page.live && { isLive: page.live.isLive, follows: page.live.follows, version: page.live.version, certain: Object.fromEntries(page.live.certain) },

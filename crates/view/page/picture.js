@@ -5,7 +5,7 @@ import { ask } from "./api.js";
 import { fit } from "./axis.js";
 import { CLASSES, PARTS, color, ink, patterns, textOn } from "./classes.js";
 import { hatch } from "./losses.js";
-import { columns, counts, marks, paint } from "./pixels.js";
+import { columns, counts, levels, marks, paint } from "./pixels.js";
 import { beginOf, bySide, sideOf } from "./sides.js";
 import { HEIGHT, isMarks } from "./tracks.js";
 
@@ -41,6 +41,10 @@ export class Picture {
     this.counted = new Map();
     /** Of events, the name of one in each column. @type {Map<number, Uint32Array>} */
     this.marked = new Map();
+    /** Of counters, the least, the greatest and the last value in each column. @type {Map<number, Float32Array>} */
+    this.valued = new Map();
+    /** Of counters, the values that are seen. @type {Map<number, [number, number, number][]>} */
+    this.values = new Map();
     /** @type {Map<number, [number, number, number][]>} */
     this.spans = new Map();
     /** @type {Map<number, State>} */
@@ -78,6 +82,7 @@ export class Picture {
     this.drawn.clear();
     this.counted.clear();
     this.marked.clear();
+    this.valued.clear();
     for (const { track, at, y } of layout.seen()) {
       const [first, last] = [Math.round((y + MARGIN) * ratio), Math.round((y + HEIGHT - MARGIN) * ratio)];
       if (at < layout.pinned) target.fill(0, Math.round(y * ratio) * wide, Math.round((y + HEIGHT) * ratio) * wide);
@@ -87,7 +92,14 @@ export class Picture {
         continue;
       }
       const [from, to] = this.times(track.id);
-      columns(this.tiles.get(track.id, from, to, shift), from, to, wide, sums);
+      const tiles = this.tiles.get(track.id, from, to, shift);
+      if (track.counter) {
+        const values = new Float32Array(wide * 3);
+        levels(tiles, from, to, wide, track.counter.most, sums, values);
+        this.valued.set(track.id, values);
+      } else {
+        columns(tiles, from, to, wide, sums);
+      }
       const kept = new Uint8Array(wide * CLASSES.length);
       paint(target, wide, first, last - first, wide, sums, colors, kept);
       this.drawn.set(track.id, kept);
@@ -283,6 +295,7 @@ export class Picture {
       const answers = await Promise.all(each.map((rows) => ask("spans", { ...asked, rows }))).catch(() => null);
       if (!answers || this.spansOf !== key) return;
       this.spans = new Map(answers.flatMap(({ rows }) => Object.entries(rows)).map(([row, spans]) => [Number(row), spans ?? []]));
+      this.values = new Map(answers.flatMap(({ values }) => Object.entries(values)).map(([row, values]) => [Number(row), values ?? []]));
       this.states = new Map(answers.flatMap(({ states }) => Object.entries(states)).map(([state, named]) => [Number(state), named]));
       came();
     }, STILL);

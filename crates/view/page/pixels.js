@@ -3,7 +3,7 @@
 // memory of an image. The cost depends on the size of the picture, not on what happened.
 
 import { RUN } from "./api.js";
-import { CLASSES, EVENT, ORDER, SEEN, markColor, pixel } from "./classes.js";
+import { CLASSES, EVENT, FILL, ORDER, RANGE, SEEN, markColor, pixel } from "./classes.js";
 
 /** @typedef {import("./tiles.js").Tile} Tile */
 
@@ -115,6 +115,39 @@ export function counts(tiles, from, to, width, found, names) {
         names[column] = runs.words[word + 2];
       }
     }
+  }
+}
+
+/**
+ * The least, the greatest and the last value of a counter in each column, NaN where none is known; and as shares
+ * of the greatest of all: up to the least, and from there to the greatest of the column.
+ * @param {Tile[]} tiles @param {number} from @param {number} to @param {number} width @param {number} most
+ * @param {Float32Array} sums @param {Float32Array} values
+ */
+export function levels(tiles, from, to, width, most, sums, values) {
+  values.fill(NaN);
+  sums.fill(0);
+  const scale = width / (to - from);
+  for (const { runs, shift, first } of tiles) {
+    const [length, numbers] = [2 ** shift, new Float32Array(runs.words.buffer)];
+    for (let run = 0; run < runs.count; run++) {
+      const word = run * RUN;
+      const begin = (first + runs.words[word]) * length;
+      const left = Math.max(0, Math.floor((begin - from) * scale));
+      const right = Math.min(width, Math.ceil((begin + runs.words[word + 1] * length - from) * scale));
+      for (let at = left * 3; at < right * 3; at += 3) {
+        values[at] = Number.isNaN(values[at]) ? numbers[word + 3] : Math.min(values[at], numbers[word + 3]);
+        values[at + 1] = Number.isNaN(values[at + 1]) ? numbers[word + 4] : Math.max(values[at + 1], numbers[word + 4]);
+        values[at + 2] = numbers[word + 5];
+      }
+    }
+  }
+  for (let column = 0; column < width; column++) {
+    const [least, greatest] = [values[column * 3], values[column * 3 + 1]];
+    if (Number.isNaN(least)) continue;
+    // A pixel says that the value is 0, and not unknown.
+    sums[column * COUNT + FILL] = Math.max(1e-6, least / (most || 1));
+    sums[column * COUNT + RANGE] = (greatest - least) / (most || 1);
   }
 }
 

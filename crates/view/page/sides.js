@@ -72,6 +72,7 @@ export function fromSide(path, answer, side) {
   const special = {
     spans: () => ({
       rows: keyed(answer.rows, (spans) => spans?.map((/** @type {number[]} */ [state, from, to]) => [number(state), time(from), time(to)]) ?? null),
+      values: keyed(answer.values, (values) => values?.map((/** @type {number[]} */ [value, from, to]) => [value, time(from), time(to)]) ?? null),
       states: keyed(answer.states, walk),
     }),
     longest: () => ({

@@ -13,6 +13,15 @@ export function duration(ns) {
   return `${value.toFixed(figures)} ${unit}`;
 }
 
+/** A value of a counter with its unit. @param {number} value @param {string} unit */
+export function quantity(value, unit) {
+  // Time on CPUs per time.
+  if (unit === "ns/s") return `${(value / 1e7).toFixed(1)} %`;
+  const [plain, name] = unit === "kHz" ? [value * 1e3, "Hz"] : [value, unit];
+  const [size, prefix] = /** @type {[number, string][]} */ ([[1e9, "G"], [1e6, "M"], [1e3, "k"]]).find(([size]) => plain >= size) ?? [1, ""];
+  return `${(plain / size).toFixed(size === 1 ? 0 : 2)} ${prefix}${name}`;
+}
+
 /** A time since the beginning, to the nanosecond. @param {number} ns */
 export function exact(ns) {
   const whole = Math.floor(ns / 1e9);

@@ -4,7 +4,7 @@
 import { CLASSES } from "./classes.js";
 import { lossAt } from "./losses.js";
 import { $, canvas } from "./opening.js";
-import { duration } from "./time.js";
+import { duration, quantity } from "./time.js";
 import { HEIGHT, isMarks, isPart } from "./tracks.js";
 
 /** How far from an event the pointer may be, in pixels. */
@@ -39,11 +39,23 @@ function content(page, track, row, drawn) {
   const time = /** @type {number} */ (page.pointer());
   const spans = page.picture.spans.get(row);
   if (isMarks(track)) return events(page, row, time);
+  if (track.counter) return counter(page, row, track.counter.unit, time);
   const span = spans?.find(([, from, to]) => from <= time && time < to);
   const state = span && page.picture.states.get(span[0]);
   if (!state || !span) return shares(page, drawn, track);
   const name = state.thread === null ? state.name : `${page.named(state.thread)}: ${CLASSES[state.class].name}`;
   return [name, `for ${duration(span[2] - span[1])}`];
+}
+
+/** The value of a counter at a time. @param {import("./page.js").Page} page @param {number} row @param {string} unit @param {number} time */
+function counter(page, row, unit, time) {
+  const value = page.picture.values.get(row)?.find(([, from, to]) => from <= time && time < to);
+  if (value) return [quantity(value[0], unit), `for ${duration(value[2] - value[1])}`];
+  const values = page.picture.valued.get(row) ?? new Float32Array(3).fill(NaN);
+  const column = Math.floor(((page.at?.x ?? 0) / canvas("overlay").clientWidth) * (values.length / 3));
+  const [least, most] = values.slice(3 * column, 3 * column + 2);
+  if (Number.isNaN(least)) return ["unknown"];
+  return [least === most ? quantity(least, unit) : `${quantity(least, unit)} to ${quantity(most, unit)}`];
 }
 
 /** The events at a time. @param {import("./page.js").Page} page @param {number} row @param {number} time */

@@ -18,7 +18,8 @@ const UNFOLDED = 60;
 /**
  * A track as the server has it.
  * @typedef {{id: number, kind: string, number: string, name: string, parent: number | null, begin: number,
- *   end: number, is_followed: boolean, used: number}} Row
+ *   end: number, is_followed: boolean, used: number, counter: Counter | null}} Row
+ * @typedef {{unit: string, least: number, most: number}} Counter
  */
 /**
  * A track of the page.
@@ -37,12 +38,13 @@ const UNFOLDED = 60;
  * @property {number} [weight] what it is ordered by instead of what it used: tracks of a recording that is made stay where they are
  * @property {boolean} [isPinned] whether it stays at the top
  * @property {number} side to which recording it belongs
+ * @property {Counter | null} [counter] of a counter: its unit, its least and its greatest value
  * @property {string} [extent] of a recording that is compared: how long it is, in words
  */
 
-/** Whether a row is a part of a thread or task. @param {{kind: string}} row */
+/** Whether a row is a part of a thread or task, or a counter. @param {{kind: string}} row */
 export function isPart({ kind }) {
-  return ["functions", "locks", "spans", "events", "samples", "system calls"].includes(kind);
+  return ["functions", "locks", "spans", "events", "samples", "system calls", "counter"].includes(kind);
 }
 
 /** Whether a track has events, which are drawn as marks. @param {{kind: string}} track */
@@ -57,13 +59,13 @@ export function isGroup({ kind }) {
 
 /** @param {Row} row @returns {Node} */
 function node(row) {
-  const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks", spans: "spans", events: "events", samples: "samples", "system calls": "system calls" };
+  const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks", spans: "spans", events: "events", samples: "samples", "system calls": "system calls", counter: "counter" };
   const unnamed = row.kind === "process" && row.number === "" ? "process unknown" : names[/** @type {"cpu"} */ (row.kind)];
   const name = row.kind === "cpu" ? unnamed : row.name || unnamed;
   // Functions and spans by the number of those around them; events by provider; rows of several locks at the same time.
   const isFirst = isPart(row) && row.number === "0";
-  const number = row.kind === "events" ? "events" : row.kind === "cpu" || isFirst ? "" : isPart(row) ? String(Number(row.number) + 1) : row.number;
-  return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS + sideOf(row.id) * SECOND : row.parent, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0, side: sideOf(row.id) };
+  const number = row.kind === "events" ? "events" : row.kind === "cpu" || row.kind === "counter" || isFirst ? "" : isPart(row) ? String(Number(row.number) + 1) : row.number;
+  return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS + sideOf(row.id) * SECOND : row.parent, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0, side: sideOf(row.id), counter: row.counter };
 }
 
 /** @param {string} name @param {number | null} id @param {Node[]} children @param {boolean} folded @returns {Node} */
@@ -104,7 +106,9 @@ export function tree(rows, unfolded = UNFOLDED) {
   const followed = processes.filter(({ row }) => row.is_followed).map(({ node }) => node).sort(busiest);
   const others = processes.filter(({ row }) => !row.is_followed).map(({ node }) => node).sort(busiest);
   const roots = cpus.length ? [heading("CPUs", ALL_CPUS + cpus[0].side * SECOND, cpus, cpus.length > Math.min(16, unfolded))] : [];
-  let left = unfolded - cpus.length;
+  const counters = all.filter(({ row }) => row.kind === "counter" && row.parent === null).map(({ node }) => node);
+  if (counters.length) roots.push(heading("Counters", null, counters, false));
+  let left = unfolded - cpus.length - counters.length;
   for (const process of followed) {
     process.folded = process.children.length > left;
     left -= process.children.length + 1;

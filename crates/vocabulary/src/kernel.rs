@@ -179,6 +179,14 @@ readers! {
             lock_addr: LockAddress,
         }
 
+        /// The clock of a CPU changes (`power.h`); recorded on any CPU.
+        CpuFrequency "power_cpu_frequency" | "cpu_frequency" {
+            /// Its frequency from now on, in kHz.
+            state: u64,
+            /// The CPU.
+            cpu_id: u64,
+        }
+
         /// System call `futex` is entered: it waits at an address, or wakes waiters there.
         FutexEntry "syscall_entry_futex" {
             /// The address waited at.

@@ -45,6 +45,7 @@ const READERS: &[(&str, &str)] = &[
     ("crates/analysis/src/breakdown/", "`breakdown`"),
     ("crates/analysis/src/critical_path/", "`critical-path`"),
     ("crates/export/src/", "`export`"),
+    ("crates/index/src/", "`view`"),
     ("crates/consumer/src/names.rs", "the recorder"),
     ("crates/kernel/src/stream.rs", "the recorder"),
 ];

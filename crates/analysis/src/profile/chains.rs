@@ -23,6 +23,12 @@ pub enum Looked {
     },
 }
 
+/// What an event `profile:counters` says: the counters and their values, and the CPU that they are of; `None`
+/// for those of a command and all that it has started.
+pub fn counted(event: &EventRef<'_>) -> (Vec<(String, u64)>, Option<Cpu>) {
+    (event::counts(event), event::counts_for_cpu(event))
+}
+
 /// Finds the call chain of each sample, in the order of events.
 #[derive(Debug, Default)]
 pub struct Chains {

@@ -165,6 +165,11 @@ pub(super) fn counts_for_cpu(event: &EventRef<'_>) -> Option<Cpu> {
     }
 }
 
+/// The counters of an event `profile:counters`, and their values.
+pub(super) fn counts(event: &EventRef<'_>) -> Vec<(String, u64)> {
+    Counters::of(event)
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

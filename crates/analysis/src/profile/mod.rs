@@ -27,7 +27,7 @@ use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Change, Fold, Lwp, Seen};
 use tracewing_units::Tid;
 
-pub use self::chains::{Chains, Looked};
+pub use self::chains::{Chains, Looked, counted};
 use self::event::Reader;
 pub use self::function::{Frames, Function, FunctionKind};
 use self::growth::Growth;

@@ -7,6 +7,7 @@ use crate::row::RowId;
 use crate::{Error, Index};
 use proptest::prelude::*;
 use proptest::sample::Index as Place;
+use std::ops::ControlFlow;
 use tracewing_units::Duration;
 
 /// Asks everything of an index.
@@ -18,6 +19,8 @@ fn read(index: &Index) -> Result<(), Error> {
         index.statistics(row, Duration::from_ns(5), Duration::MAX)?;
         index.next_of(row, crate::StateId::USER, Duration::ZERO)?;
         index.woken(row, Duration::from_ns(5))?;
+        index.values(row, window)?;
+        index.each_value(row, Duration::from_ns(5), Duration::MAX, |_| ControlFlow::Continue(()))?;
     }
     Ok(())
 }

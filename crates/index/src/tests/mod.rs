@@ -2,11 +2,13 @@
 
 mod damage;
 mod model;
+mod values;
 
 use crate::body::Body;
 use crate::builder::Builder;
 use crate::format::{self, Identity, Tail};
 use crate::index::Index;
+use crate::levels::Summary;
 use crate::make::complete;
 use crate::picture::Window;
 use crate::row::{RowId, RowKind};
@@ -47,6 +49,10 @@ fn written(models: &[Model]) -> Vec<u8> {
             }
         }
         builder.doubt_mode(thread, moment(model.doubted));
+    }
+    let counter = builder.counter(0, "faults", "/s", None);
+    for value in models.iter().take(1).flat_map(values::of) {
+        builder.value(counter, value.value, moment(value.from), moment(value.to));
     }
     let function = |_| String::new();
     complete(builder, (&names, &Names::default(), function), &head, Tail::default()).unwrap();
@@ -283,7 +289,7 @@ fn a_thread_that_makes_unrecorded_calls_shows_none() {
             builder.did(row, state, from, from + Duration::from_ns(50));
         }
         if is_doubted {
-            builder.doubt_mode(thread, BEGIN + Duration::from_ns(9_000));
+            builder.hide(row);
         }
         let texts = (&StateNames::default(), &Names::default(), |_| String::new());
         complete(builder, texts, &head, Tail::default()).unwrap();

@@ -1,7 +1,7 @@
 //! The slow model: all states of a row, and what they show.
 
 use crate::leaf::Span;
-use crate::levels::Content;
+use crate::levels::{Content, Summary};
 use crate::picture::{Bucket, Window};
 use crate::row::RowId;
 use crate::wakes::Waker;
@@ -124,7 +124,7 @@ impl Model {
             while at < end {
                 let number = at.as_ns() >> window.shift;
                 let next = end.min(Duration::from_ns((number + 1) << window.shift));
-                buckets.entry(number).or_default().add(names.class(span.state), span, at, next);
+                buckets.entry(number).or_default().add((names.class(span.state), span), at, next);
                 at = next;
             }
         }

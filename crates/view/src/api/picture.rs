@@ -11,6 +11,9 @@
 //! | 14 | the share of the bucket's time in each class, in 255ths; a class that occurs has at least 1 |
 //! | 2 | how many states begin in it, at most 65535 |
 //!
+//! Of a counter, 12 of the 14 bytes are its least, its greatest and its last value in the bucket as
+//! single-precision numbers, and the state is [`NO_STATE`].
+//!
 //! Buckets without any state are left out, and so are rows that have got another number. A group's share is
 //! that of the time of all its members that live then. Where very many live in a narrow window, the answer
 //! has the shares of longer buckets.
@@ -19,7 +22,7 @@ use super::ask::{ALL_CPUS, Refusal, parsed, refused, row};
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Deserialize;
-use tracewing_index::{Bucket, CLASSES, Content, RowId, RowKind, Window};
+use tracewing_index::{Bucket, CLASSES, Content, RowId, RowKind, Values, Window};
 use tracewing_units::Duration;
 
 /// Most buckets of a row.
@@ -66,6 +69,9 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let mut out = Vec::new();
     for number in asked.rows.iter().filter(|number| !ready.is_gone(**number)) {
         let runs = match members(ready, *number)? {
+            None if matches!(ready.index.row(RowId(*number)).kind, RowKind::Counter(_)) => {
+                counter(ready.index.values(RowId(*number), window)?, window)
+            }
             None => runs(ready.index.picture(RowId(*number), window)?, window),
             Some(members) => group(ready, *number, &members, window, &mut left)?,
         };
@@ -107,6 +113,19 @@ fn runs(buckets: Vec<Bucket>, window: Window) -> Vec<Run> {
         let changes = content.changes.min(u64::from(u16::MAX)) as u16;
         let first = (number - window.first) as u32;
         push(&mut runs, Run { first, count: 1, state, shares, changes });
+    }
+    runs
+}
+
+/// The runs of a counter.
+fn counter(buckets: Vec<(u64, Values)>, window: Window) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (number, Values { least, most, last, changes, .. }) in buckets {
+        let mut shares = [0; CLASSES];
+        let bytes = [least, most, last].map(|value| (value as f32).to_le_bytes());
+        shares[..12].copy_from_slice(bytes.as_flattened());
+        let (first, changes) = ((number - window.first) as u32, changes.min(u64::from(u16::MAX)) as u16);
+        push(&mut runs, Run { first, count: 1, state: NO_STATE, shares, changes });
     }
     runs
 }

@@ -1,4 +1,4 @@
-//! `spans`: the states of rows one by one, of rows that have few in a window.
+//! `spans`: the states of rows one by one, and the values of counters, of rows that have few in a window.
 
 use super::ask::{Refusal, parsed, refused, row};
 use crate::recording::Ready;
@@ -6,7 +6,7 @@ use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use tracewing_index::{Index, StateId};
+use tracewing_index::{Index, RowId, RowKind, StateId, Value};
 use tracewing_units::Duration;
 
 /// Most states of a row: of one that has more, none are given.
@@ -25,10 +25,15 @@ struct Asked {
 /// States of a row: number, beginning and end.
 type Spans = Vec<(u32, Duration, Duration)>;
 
+/// Values of a counter: each with its beginning and end.
+type Values = Vec<(u64, Duration, Duration)>;
+
 #[derive(Debug, Serialize, Default)]
 struct Answer {
     /// By row; `null` of those that have too many.
     rows: BTreeMap<u32, Option<Spans>>,
+    /// The same of counters.
+    values: BTreeMap<u32, Option<Values>>,
     states: BTreeMap<u32, Named>,
 }
 
@@ -50,6 +55,10 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let mut answer = Answer::default();
     for number in asked.rows.into_iter().filter(|number| !ready.is_gone(*number)) {
         let id = row(&ready.index, number)?;
+        if let RowKind::Counter(_) = ready.index.row(id).kind {
+            answer.values.insert(number, values(&ready.index, id, (asked.from, asked.to))?);
+            continue;
+        }
         let mut spans = Vec::new();
         ready.index.spans(id, asked.from, asked.to, |span| {
             spans.push((span.state.0, span.from, span.to));
@@ -63,6 +72,16 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
         answer.rows.insert(number, Some(spans).filter(|spans| spans.len() <= MOST_SPANS));
     }
     Ok(Reply::json(&answer))
+}
+
+/// The values of a counter; `None` if there are too many.
+fn values(index: &Index, id: RowId, (from, to): (Duration, Duration)) -> Result<Option<Values>, Refusal> {
+    let mut values = Vec::new();
+    index.each_value(id, from, to, |Value { value, from, to }| {
+        values.push((value, from, to));
+        if values.len() > MOST_SPANS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(Some(values).filter(|values| values.len() <= MOST_SPANS))
 }
 
 /// What a state is called.

@@ -32,6 +32,15 @@ pub(super) struct Track {
     is_followed: bool,
     /// Time on CPUs; of a CPU, the time that it was busy.
     used: Duration,
+    /// Of a counter.
+    counter: Option<Counter>,
+}
+
+#[derive(Debug, Serialize)]
+struct Counter {
+    unit: String,
+    least: u64,
+    most: u64,
 }
 
 pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
@@ -72,7 +81,10 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         RowKind::Events(number) => ("events", number.to_string()),
         RowKind::Samples => ("samples", "0".to_owned()),
         RowKind::SystemCalls => ("system calls", "0".to_owned()),
+        RowKind::Counter(number) => ("counter", number.to_string()),
     };
+    let ((least, most), unit) = (row.range, &row.unit);
+    let is_counter = matches!(row.kind, RowKind::Counter(_));
     Track {
         id: id.0,
         kind,
@@ -83,5 +95,6 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         end: row.end,
         is_followed: row.is_followed,
         used: row.used,
+        counter: is_counter.then(|| Counter { unit: unit.clone(), least, most }),
     }
 }
