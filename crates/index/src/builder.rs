@@ -49,7 +49,6 @@ struct OpenRow {
 /// Memory that is used again for each block.
 #[derive(Default)]
 struct Room {
-    sums: Vec<(StateId, Duration)>,
     block: Vec<u8>,
 }
 
@@ -286,21 +285,16 @@ impl OpenRow {
 
     fn flush(&mut self, table: &Table, room: &mut Room, body: &mut Body<'_>) {
         let (from, to, count) = (self.leaf.from, self.leaf.to, self.leaf.count);
-        room.sums.clear();
-        // What was written into memory just now can be read.
-        for span in self.leaf.spans().flatten() {
-            match room.sums.iter_mut().find(|(state, _)| *state == span.state) {
-                Some((_, ns)) => *ns += span.to - span.from,
-                None => room.sums.push((span.state, span.to - span.from)),
-            }
-            if let Some(levels) = &mut self.levels {
+        if let Some(levels) = &mut self.levels {
+            // What was written into memory just now can be read.
+            for span in self.leaf.spans().flatten() {
                 levels.push((table.class(span.state), span), (span.from, span.to), body);
             }
         }
-        let running = room.sums.iter().filter(|(state, _)| table.class(*state).is_running());
+        let running = self.leaf.sums.iter().filter(|(state, _)| table.class(*state).is_running());
         self.row.used += running.map(|(_, ns)| *ns).sum();
         room.block.clear();
-        self.leaf.finish(&room.sums, &mut room.block);
+        self.leaf.finish(&mut room.block);
         let (offset, length) = body.block(&room.block);
         self.row.leaves.push(Entry { from, to, offset, length, count });
     }

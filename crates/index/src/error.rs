@@ -92,9 +92,9 @@ pub enum Damage {
     /// A time overflows.
     #[error("a time is too large")]
     LargeTime,
-    /// The number of a state exceeds 32 bits.
-    #[error("a state is too large")]
-    LargeState,
+    /// A state is not among the sums of its block.
+    #[error("a state is not among the sums of its block")]
+    NotInSums,
 }
 
 /// Why an index could not be made or read.

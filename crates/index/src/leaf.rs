@@ -1,9 +1,10 @@
 //! Leaf blocks: the states of a row, each with its beginning and end.
 //!
 //! A block is a sequence of numbers ([`crate::bytes::put`]): how many sums, for each state in it the state
-//! and its whole time; then for each span the state doubled, plus 1 if time without a state comes before it,
-//! that time if so, and how long the state lasted. Times are in nanoseconds; when the block begins is stored
-//! in its [`Entry`](crate::row::Entry).
+//! and its whole time; then for each span the place of its state among these doubled, plus 1 if time without
+//! a state comes before it, that time if so, and how long the state lasted. Times are in nanoseconds; when the
+//! block begins is stored in its [`Entry`](crate::row::Entry). Few states occur in a block, so most of their
+//! places take one byte, however many states there are.
 
 use crate::bytes::{Bytes, put, put_time};
 use crate::error::{Damage, Damaged};
@@ -29,6 +30,8 @@ pub struct Span {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenLeaf {
     spans: Vec<u8>,
+    /// The states in it, and for how long each lasted.
+    pub(crate) sums: Vec<(StateId, Duration)>,
     pub(crate) count: u32,
     pub(crate) from: Duration,
     pub(crate) to: Duration,
@@ -42,7 +45,13 @@ impl OpenLeaf {
             (self.from, self.to) = (span.from, span.from);
         }
         let gap = span.from - self.to;
-        put(&mut self.spans, u64::from(span.state.0) << 1 | u64::from(!gap.is_zero()));
+        let known = self.sums.iter().position(|(state, _)| *state == span.state);
+        let place = known.unwrap_or_else(|| {
+            self.sums.push((span.state, Duration::ZERO));
+            self.sums.len() - 1
+        });
+        self.sums[place].1 += span.to - span.from;
+        put(&mut self.spans, (place as u64) << 1 | u64::from(!gap.is_zero()));
         if !gap.is_zero() {
             put_time(&mut self.spans, gap);
         }
@@ -52,15 +61,16 @@ impl OpenLeaf {
     }
 
     pub(crate) fn spans(&self) -> Spans<'_> {
-        Spans { bytes: Bytes(&self.spans), left: self.count, at: self.from, end: self.to }
+        let states = self.sums.iter().map(|(state, _)| *state).collect();
+        Spans { bytes: Bytes(&self.spans), states, left: self.count, at: self.from, end: self.to }
     }
 
     /// Writes the block to `out`; it is empty then.
-    pub(crate) fn finish(&mut self, sums: &[(StateId, Duration)], out: &mut Vec<u8>) {
-        put(out, sums.len() as u64);
-        for (state, ns) in sums {
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        put(out, self.sums.len() as u64);
+        for (state, ns) in self.sums.drain(..) {
             put(out, u64::from(state.0));
-            put_time(out, *ns);
+            put_time(out, ns);
         }
         out.extend_from_slice(&self.spans);
         self.spans.clear();
@@ -72,6 +82,8 @@ impl OpenLeaf {
 #[derive(Debug)]
 pub(crate) struct Spans<'b> {
     bytes: Bytes<'b>,
+    /// Those that occur, by place.
+    states: Vec<StateId>,
     left: u32,
     at: Duration,
     /// No span ends later.
@@ -92,13 +104,13 @@ impl Spans<'_> {
     #[inline]
     fn read(&mut self) -> Result<Span, Damaged> {
         const LATE: Damaged = Damaged(Damage::LargeTime);
-        let state = self.bytes.number()?;
-        let gap = if state & 1 == 1 { self.bytes.time()? } else { Duration::ZERO };
+        let place = self.bytes.number()?;
+        let gap = if place & 1 == 1 { self.bytes.time()? } else { Duration::ZERO };
         let from = self.at.checked_add(gap).ok_or(LATE)?;
         let to = from.checked_add(self.bytes.time()?);
         self.at = to.filter(|to| *to <= self.end).ok_or(LATE)?;
-        let state = u32::try_from(state >> 1).map_err(|_| Damaged(Damage::LargeState))?;
-        Ok(Span { state: StateId(state), from, to: self.at })
+        let state = usize::try_from(place >> 1).ok().and_then(|place| self.states.get(place));
+        Ok(Span { state: *state.ok_or(Damaged(Damage::NotInSums))?, from, to: self.at })
     }
 }
 
@@ -112,5 +124,6 @@ pub(crate) fn read<'b>(
     for _ in 0..bytes.number()? {
         sums.push((StateId(bytes.small()?), bytes.time()?));
     }
-    Ok((sums, Spans { bytes, left: entry.count, at: entry.from, end: entry.to }))
+    let states = sums.iter().map(|(state, _)| *state).collect();
+    Ok((sums, Spans { bytes, states, left: entry.count, at: entry.from, end: entry.to }))
 }

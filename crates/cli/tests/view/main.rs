@@ -1,6 +1,8 @@
 //! `tracewing view`: its server answers only the user, with what other commands say, and the page in a
 //! browser shows that.
 
+#[path = "../../../trace/tests/common/mod.rs"]
+mod common;
 #[path = "../harness/mod.rs"]
 mod harness;
 #[path = "../../../trace/tests/common/hostile.rs"]
@@ -15,6 +17,7 @@ mod cdp;
 mod client;
 mod compare;
 mod conditions;
+mod counters;
 mod counts;
 mod errors;
 mod live;
