@@ -2,9 +2,9 @@
 //!
 //! A block is a sequence of numbers ([`crate::bytes::put`]): how many sums, for each state in it the state
 //! and its whole time; then for each span the place of its state among these doubled, plus 1 if time without
-//! a state comes before it, that time if so, and how long the state lasted. Times are in nanoseconds; when the
-//! block begins is stored in its [`Entry`](crate::row::Entry). Few states occur in a block, so most of their
-//! places take one byte, however many states there are.
+//! a state comes before it, that time if so, and how long the state lasted. Times are in nanoseconds; when
+//! the block begins is stored in its [`Entry`](crate::row::Entry). Few states occur in a block, so most of
+//! their places take one byte, however many states there are.
 
 use crate::bytes::{Bytes, put, put_time};
 use crate::error::{Damage, Damaged};

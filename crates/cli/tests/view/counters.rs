@@ -114,7 +114,9 @@ fn the_page_draws_the_range_of_each_column() {
     let length = all.last().unwrap().2;
     for (from, to) in [(0, length), (length / 3, length / 2), (length / 3, length / 3 + 900_000)] {
         browser.open(&format!("http://127.0.0.1:{}/#v=1&from={from}&to={to}&pin={id}", viewer.port));
-        browser.wait(&format!("tracewing.isIdle() && tracewing.view.from === {from} && !!tracewing.valued()[{id}]"));
+        browser.wait(&format!(
+            "tracewing.isIdle() && tracewing.view.from === {from} && !!tracewing.valued()[{id}]"
+        ));
         browser.settle();
         let values = browser.value(&format!("tracewing.valued()[{id}]"));
         let values: Vec<Option<f64>> = values.as_array().unwrap().iter().map(Value::as_f64).collect();
@@ -122,7 +124,8 @@ fn the_page_draws_the_range_of_each_column() {
         assert!(width > 500);
         let time = |column: u64| from + (to - from) * column / width;
         for column in 1..width - 1 {
-            let found = values[column as usize * 3..][..2].iter().map(|value| value.map(|value| value as u64));
+            let found =
+                values[column as usize * 3..][..2].iter().map(|value| value.map(|value| value as u64));
             let [Some(least), Some(most)] = found.collect::<Vec<_>>()[..] else {
                 panic!("{column}: nothing is drawn");
             };

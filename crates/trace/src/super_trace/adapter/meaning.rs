@@ -117,8 +117,8 @@ impl Adapter {
                 SocketSend | SocketReceive => Meaning::Socket,
                 PageFaultUser => Meaning::PageFault { user: true },
                 PageFaultKernel => Meaning::PageFault { user: false },
-                SoftirqEntry | HandlerEntry | ContentionBegin | ContentionEnd | FutexEntry | FutexExit
-                | CpuFrequency => Meaning::Kernel,
+                SoftirqEntry | HandlerEntry | ContentionBegin | ContentionEnd | CpuFrequency | FutexEntry
+                | FutexExit => Meaning::Kernel,
             },
             _ => Meaning::Kernel,
         }
