@@ -3,7 +3,7 @@
 
 use crate::builder::Builder;
 use std::collections::{BTreeMap, HashMap};
-use tracewing_analysis::profile::counted;
+use tracewing_analysis::profile::{counted, most_counted};
 use tracewing_timeline::{States, TrackId};
 use tracewing_trace::EventRef;
 use tracewing_units::{Cpu, Timestamp};
@@ -14,19 +14,30 @@ const MOST: u32 = 64;
 /// The counter of time: its counts are nanoseconds.
 const CLOCK: &str = "task_clock";
 
-/// What is known of a counter.
+/// What is known of a frequency.
 #[derive(Debug, Clone)]
 struct Reading {
     row: TrackId,
-    /// Its last reading, or the frequency that was reported last.
+    /// What was reported last.
     last: Option<(u64, Timestamp)>,
+}
+
+/// A row of a counter. Archives of a recording share it; recorders that run at the same time have one each.
+#[derive(Debug, Clone)]
+struct Shown {
+    row: TrackId,
+    /// The stream that it shows, and when that was read last.
+    stream: usize,
+    until: Timestamp,
 }
 
 /// Follows all counters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
+    /// The last reading by stream, CPU and name.
+    counts: HashMap<(usize, Option<Cpu>, String), (u64, Timestamp)>,
     /// By CPU and name.
-    counts: HashMap<(Option<Cpu>, String), Reading>,
+    rows: HashMap<(Option<Cpu>, String), Vec<Shown>>,
     frequencies: BTreeMap<Cpu, Reading>,
     /// How many a CPU has, and how many are of none.
     numbers: HashMap<Option<Cpu>, u32>,
@@ -35,8 +46,8 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Counters were read. Each counts from the beginning of the recording: what it has counted since the
-    /// last reading is certain even where events were lost.
+    /// Counters were read. Each counts from the beginning of its archive: what it has counted since the last
+    /// reading is certain even where events were lost.
     pub(crate) fn counted(
         &mut self,
         event: &EventRef<'_>,
@@ -44,22 +55,34 @@ impl Counters {
         states: &mut States<Builder<'_>>,
     ) {
         let (values, cpu) = counted(event);
+        let stream = event.stream_index();
         for (name, value) in values {
-            let key = (cpu, name);
-            if !self.counts.contains_key(&key) {
-                let unit = if key.1 == CLOCK { "ns/s" } else { "/s" };
-                let Some(row) = new_row(&mut self.numbers, cpu, &key.1, unit, states) else { continue };
-                self.counts.insert(key.clone(), Reading { row, last: None });
-            }
-            let Some(counter) = self.counts.get_mut(&key) else { continue };
-            // A new archive counts from 0.
-            if let Some((before, since)) = counter.last
-                && value >= before
+            let last = self.counts.insert((stream, cpu, name.clone()), (value, time));
+            let shown = self.rows.entry((cpu, name.clone())).or_default();
+            let own = shown.iter().position(|shown| shown.stream == stream);
+            // Another stream has ended, or its row would have been read since.
+            let since = last.map(|(_, since)| since);
+            let free = || shown.iter().position(|shown| since.is_some_and(|since| shown.until <= since));
+            let place = match own.or_else(free) {
+                Some(place) => place,
+                None if last.is_none() && !shown.is_empty() => continue,
+                None => {
+                    let unit = if name == CLOCK { "ns/s" } else { "/s" };
+                    let Some(row) = new_row(&mut self.numbers, cpu, &name, unit, states) else { continue };
+                    shown.push(Shown { row, stream, until: time });
+                    shown.len() - 1
+                }
+            };
+            let shown = &mut shown[place];
+            (shown.stream, shown.until) = (stream, time);
+            // Values that cannot be are of no use.
+            if let Some((before, since)) = last
                 && since < time
+                && let Some(count) =
+                    value.checked_sub(before).filter(|count| *count <= most_counted(time - since))
             {
-                states.sink.value(counter.row, per_second(value - before, since, time), since, time);
+                states.sink.value(shown.row, per_second(count, since, time), since, time);
             }
-            counter.last = Some((value, time));
         }
     }
 

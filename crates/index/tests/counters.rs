@@ -127,3 +127,30 @@ fn counts_are_rates_between_readings() {
         assert_eq!(counters(&index_of(folder.path())), expected);
     }
 }
+
+/// Readings of a recorder's counter on CPU 0 in ms.
+fn write_cycles(folder: &Path, uuid: u8, readings: &[(u64, u64)]) {
+    let mut class = of_domain(uuid, "profile", "profile:counters", &[("cycles", 64)]);
+    class.set_env(environment::PROFILE_COUNTERS, environment::OF_CPU.to_owned());
+    let event = |&(ms, cycles): &(u64, u64)| Event {
+        stamp: ms * 1_000_000,
+        id: 0,
+        tid: 0,
+        payload: cycles.to_le_bytes().to_vec(),
+    };
+    let events: Vec<Event> = readings.iter().map(event).collect();
+    write_trace(folder, &class, &[("cpu_0", Packet::new(uuid, 0, 0, 10_000_000).bytes(&events))]);
+}
+
+#[test]
+fn recorders_at_the_same_time_have_rows_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name, uuid, readings: &[_]| write_cycles(&folder.path().join(name), uuid, readings);
+    write("one", 3, &[(1, 0), (3, 2_000), (5, 4_000)]);
+    write("other", 4, &[(2, 1_000_000), (4, 1_000_001), (6, 1_000_002)]);
+    // Another archive follows; its last reading cannot be.
+    write("later", 5, &[(7, 10), (8, 20), (9, 10_000_000_000_000_000)]);
+    let found: Vec<_> = counters(&index_of(folder.path())).into_iter().map(|(.., values)| values).collect();
+    let first = vec![(1_000_000, 1, 5), (10_000, 7, 8)];
+    assert_eq!(found, [first, vec![(500, 2, 6)]]);
+}

@@ -1,13 +1,18 @@
 //! By how much counters have grown: they never go back, and no machine counts faster than a limit. Values
 //! that contradict that make the growth unknown.
 
-use tracewing_units::Timestamp;
+use tracewing_units::{Duration, Timestamp};
 
 /// More than a counter counts in a nanosecond: ten thousand processors do not complete as many instructions.
 const MOST_PER_NS: u64 = 1_000_000;
 
 /// A counter may be read that much before or after its stamp is taken, ns: its reader may be preempted.
 const LATE_NS: u64 = 1_000_000_000;
+
+/// The most that a counter counts in a time.
+pub fn most_counted(elapsed: Duration) -> u64 {
+    elapsed.as_ns().saturating_add(LATE_NS).saturating_mul(MOST_PER_NS)
+}
 
 /// The counters of a stream.
 #[derive(Debug, Default)]
@@ -28,8 +33,7 @@ impl Growth {
     /// Takes note of values, which counters had at a time. `is_counted`: what is analysed has begun.
     pub(super) fn note(&mut self, values: Vec<(String, u64)>, at: Option<Timestamp>, is_counted: bool) {
         let elapsed = self.at.zip(at).and_then(|(before, at)| at.checked_since(before));
-        let most = elapsed
-            .map_or(u64::MAX, |elapsed| elapsed.as_ns().saturating_add(LATE_NS).saturating_mul(MOST_PER_NS));
+        let most = elapsed.map_or(u64::MAX, most_counted);
         for (name, value) in values {
             let step = |before: u64| value.checked_sub(before).filter(|step| *step <= most);
             match self.counters.iter_mut().find(|counter| counter.name == name) {

@@ -31,6 +31,7 @@ pub use self::chains::{Chains, Looked, counted};
 use self::event::Reader;
 pub use self::function::{Frames, Function, FunctionKind};
 use self::growth::Growth;
+pub use self::growth::most_counted;
 pub use self::named::{Group, Row, Shown, TreeLine};
 pub use self::samples::{Image, Samples};
 use self::samples::{Stack, Weight};
