@@ -6,38 +6,57 @@
 /** @typedef {(text: string) => boolean} Matches */
 /**
  * `wrong`: what is wrong with the text; then nothing is hidden for it.
- * @typedef {{text: string, processes: Matches[], tids: Set<string>, tasks: {process: string | null, number: string | null, matches: Matches}[],
+ * @typedef {{text: string, processes: {number: string | null, matches: Matches}[], tids: Set<string>, tasks: {process: string | null, number: string | null, matches: Matches}[],
  *   cpus: [number, number][], wrong: string | null}} Filter
  */
 
 /** A pattern as the command line has them: `*`, `?`, `[a-z]`, `[!a-z]`, and `\\` before a character that stands for itself. @param {string} pattern @returns {Matches} */
 export function glob(pattern) {
-  const literal = (/** @type {string} */ text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
-  const inClass = (/** @type {string} */ text) => text.replace(/[\\\]^-]/g, "\\$&");
-  let made = "";
+  /** What each sign must be; null for any number of them. @type {(((sign: string) => boolean) | null)[]} */
+  const steps = [];
   const signs = [...pattern];
+  const is = (/** @type {string} */ one) => (/** @type {string} */ sign) => sign === one;
   for (let at = 0; at < signs.length; at++) {
     const sign = signs[at];
     // A bracket right after the first one is a character of the class.
     const end = sign === "[" ? signs.indexOf("]", at + (/[!^]/.test(signs[at + 1] ?? "") ? 3 : 2)) : -1;
-    if (sign === "*") made += "[^]*";
-    else if (sign === "?") made += "[^]";
-    else if (sign === "\\" && at + 1 < signs.length) made += literal(signs[++at]);
+    if (sign === "*") steps.push(null);
+    else if (sign === "?") steps.push(() => true);
+    else if (sign === "\\" && at + 1 < signs.length) steps.push(is(signs[++at]));
     else if (end > 0) {
       const isNot = /[!^]/.test(signs[at + 1]);
-      const inner = signs.slice(at + (isNot ? 2 : 1), end);
-      const parts = inner.map((one, place) => (one === "-" && place > 0 && place + 1 < inner.length ? "-" : inClass(one)));
-      made += `[${isNot ? "^" : ""}${parts.join("")}]`;
+      const has = among(signs.slice(at + (isNot ? 2 : 1), end));
+      steps.push(isNot ? (sign) => !has(sign) : has);
       at = end;
-    } else made += literal(sign);
+    } else steps.push(is(sign));
   }
-  try {
-    const expression = new RegExp(`^${made}$`, "u");
-    return (text) => expression.test(text);
-  } catch {
-    // A range that ends before it begins has no character.
-    return () => false;
+  // Goes back to the last star only: a link may have any pattern, and there may be many tracks.
+  return (text) => {
+    const all = [...text];
+    let [at, step, star, from] = [0, 0, -1, 0];
+    while (at < all.length) {
+      const one = steps[step];
+      if (one === null) [star, from, step] = [step, at, step + 1];
+      else if (one?.(all[at])) [step, at] = [step + 1, at + 1];
+      else if (star >= 0) [step, at] = [star + 1, ++from];
+      else return false;
+    }
+    while (steps[step] === null) step++;
+    return step === steps.length;
+  };
+}
+
+/** Whether a sign is among those of a class. @param {string[]} inner @returns {(sign: string) => boolean} */
+function among(inner) {
+  const code = (/** @type {string} */ sign) => sign.codePointAt(0) ?? 0;
+  /** @type {[number, number][]} */
+  const ranges = [];
+  for (let at = 0; at < inner.length; at++) {
+    const isRange = inner[at + 1] === "-" && at + 2 < inner.length;
+    ranges.push([code(inner[at]), code(inner[isRange ? at + 2 : at])]);
+    if (isRange) at += 2;
   }
+  return (sign) => ranges.some(([first, last]) => first <= code(sign) && code(sign) <= last);
 }
 
 /** @param {string} text of the filter @returns {Filter} */
@@ -56,14 +75,18 @@ export function parsed(text) {
     const value = (parts[++at] ?? "").replace(/^(["'])(.*)\1$/, "$2");
     if (value === "") found.wrong ??= `--${option} needs a value.`;
     else if (option === "process") found.processes.push(either(value));
-    else if (option === "tid") for (const one of value.split(",")) found.tids.add(one.trim());
-    else if (option === "task") {
+    else if (option === "tid") {
+      for (const one of value.split(",").map((one) => one.trim())) {
+        if (/^\d+$/.test(one)) found.tids.add(one);
+        else found.wrong ??= "Give threads by their numbers, as in 4711,4712.";
+      }
+    } else if (option === "task") {
       const number = /^(?:(\d+)\/)?(\d+)$/.exec(value);
       found.tasks.push({ process: number?.[1] ?? null, number: number?.[2] ?? null, matches: glob(value) });
     } else if (option === "cpu") {
       for (const one of value.split(",")) {
         const range = /^(\d+)(?:-(\d+))?$/.exec(one.trim());
-        if (range) found.cpus.push([Number(range[1]), Number(range[2] ?? range[1])]);
+        if (range && Number(range[1]) <= Number(range[2] ?? range[1])) found.cpus.push([Number(range[1]), Number(range[2] ?? range[1])]);
         else found.wrong ??= "Give CPUs as in 0,2-3.";
       }
     }
@@ -72,10 +95,9 @@ export function parsed(text) {
   return found;
 }
 
-/** A number is that of a process, anything else a pattern for names. @param {string} value @returns {Matches} */
+/** A number is that of a process, anything else a pattern for names. @param {string} value */
 function either(value) {
-  const matches = glob(value);
-  return /^\d+$/.test(value) ? (text) => text === value : matches;
+  return { number: /^(0|[1-9]\d*)$/.test(value) ? value : null, matches: glob(value) };
 }
 
 /** Whether a filter has options. @param {Filter} filter */
@@ -96,7 +118,7 @@ export function isChosen(node, process, filter) {
     return cpus.some(([first, last]) => first <= number && number <= last);
   }
   if (!choosesThreads) return false;
-  const isOf = processes.length === 0 || (process !== null && processes.some((matches) => matches(process.number) || matches(process.name)));
+  const isOf = processes.length === 0 || (process !== null && processes.some(({ number, matches }) => (number === null ? matches(process.name) : number === process.number)));
   if (node.kind === "process") return isOf && tids.size === 0 && tasks.length === 0;
   if (node.kind === "thread") return isOf && (tids.size > 0 ? tids.has(node.number) : tasks.length === 0);
   if (node.kind !== "task") return false;

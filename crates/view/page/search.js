@@ -248,8 +248,9 @@ export async function showMatch(place, title, at, text, ways, found, name = null
   place.replaceChildren(whole);
   const events = new Events(inner, { from: at, to: at }, undefined, ways, name);
   await events.show();
-  // A condition follows after "where".
-  const words = ` ${text}`.toLowerCase().split(" where ", 1)[0].split(/\s+/);
+  // Options are no words, and a condition follows after "where".
+  const words = ` ${text}`.toLowerCase().replace(/\s(--)?where\s.*$/s, "").replace(/\s--(user|kernel)(?=\s|$)/g, "")
+    .replace(/\s(-e|--[a-z]+)(=\S+|\s+("[^"]*"|'[^']*'|\S+))/g, "").trim().split(/\s+/);
   const match = events.list.find((event) => event.at === at && words.every((word) => `${event.name} ${event.text}`.toLowerCase().includes(word)));
   const tid = match?.tid;
   if (tid != null) found(tid);

@@ -82,3 +82,37 @@ fn a_wrong_condition_is_shown_with_its_place_and_can_be_mended() {
     browser.errors.retain(|error| !error.contains("400"));
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
+
+#[test]
+fn the_filter_of_tracks_matches_as_the_command_line_does() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("clerks"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let wrong = browser.value(
+        r#"import('/filter.js').then(({ glob }) => [
+            ["", "", true], ["", "a", false], ["*", "", true], ["?", "", false], ["*a*b*c", "xxaxxbxxbxc", true],
+            ["*a*b*c", "xxaxxbxxbxcd", false], ["*a*b", "xaxxbxb", true], ["*a*b", "xaxxbxbc", false],
+            ["e[!0-9]", "e7", false], ["sys_[a-d]*", "sys_exit", false], ["[^a-c]x", "dx", true], ["[]a]", "]", true],
+            ["a[]]b", "a]b", true], ["[a-]", "-", true], ["[ab", "[ab", true], ["a[b*", "a[bc", true], ["a\\*", "a*", true],
+            ["a\\*", "ab", false], ["a\\", "a\\", true], ["gr?n", "grün", true], ["*[!ü]", "ü", false], ["[ä-ü]", "ö", true],
+            ["[z-a]", "m", false], ["a.c", "abc", false], ["*a".repeat(60) + "b", "a".repeat(4000), false],
+        ].filter(([pattern, text, matches]) => glob(pattern)(text) !== matches))"#,
+    );
+    assert_eq!(wrong, object!([]));
+    // A number is that of a process, and no name; what cannot be is said.
+    let chosen = browser.value(
+        "import('/filter.js').then(({ isChosen, parsed }) => {
+            const is = (text, number, name) => {
+                const node = { kind: 'process', number, name, children: [] };
+                return isChosen(node, node, parsed(text));
+            };
+            const wrong = ['--cpu 0,2-3', '--cpu 3-2', '--tid 7,8', '--tid sh'].map((text) => parsed(text).wrong !== null);
+            return [is('--process 4*', '41', 'sh'), is('--process 41', '7', '41'), is('--process 41', '41', 'sh'), is('--process s*', '41', 'sh'), ...wrong];
+        })",
+    );
+    assert_eq!(chosen, object!([false, false, true, true, false, true, false, true]));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
