@@ -106,6 +106,7 @@ export async function showTab(place, kind, area, page) {
       const show = () => {
         inner.replaceChildren();
         title.querySelector("a")?.remove();
+        if (answer.failure) inner.append(element("p", answer.failure, "lost"));
         fill(ofNames(place, area, page, show), answer.names, "count");
         if (answer.left_out) inner.append(element("p", `${answer.left_out.toLocaleString("en")} more names have fewer events.`));
       };
@@ -149,6 +150,7 @@ async function showEvents(place, area, name, page) {
     const count = answer.names[0]?.count ?? 0;
     const some = answer.events.length < count ? `; the first ${answer.events.length.toLocaleString("en")}` : "";
     inner.append(element("p", `${count.toLocaleString("en")} ${count === 1 ? "event" : "events"}${some}`));
+    if (answer.failure) inner.append(element("p", answer.failure, "lost"));
     /** @type {import("./tables.js").Column<{at: number, cpu: string | null, tid: string | null}>[]} */
     const columns = [
       { title: "time", unit: "text", value: ({ at }) => exact(at), hint: "The event, and those around it", act: ({ at, tid }) => () => page.event(name, at, tid) },

@@ -308,6 +308,7 @@ export async function showComparedTab(place, kind, area, page) {
       found.push(answer);
     }
     without(inner, questions.map(Boolean), OUTSIDE);
+    for (const [side, answer] of found.entries()) if (answer?.failure) inner.append(element("p", `${"AB"[side]}: ${answer.failure}`, "lost"));
     const rows = linesOfTab(kind, found);
     if (rows.length === 0) return inner.append(element("p", "Neither recording has any of these in this area."));
     without(inner, questions.map((one, side) => !one || rows.some(({ sides }) => sides[side])), "has none of these in this area.");

@@ -49,7 +49,7 @@ pub(crate) fn placed(
         tracewing_analysis::run(recording, filter, &mut placed, watch).map_err(|error| error.to_string())?;
     match ran.failure {
         Some(failure) => Err(failure.to_string()),
-        None if placed.is_done => Err("it was stopped".to_owned()),
+        None if placed.is_done || ran.stopped => Err("it was stopped".to_owned()),
         None => Ok(()),
     }
 }

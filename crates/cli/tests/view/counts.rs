@@ -6,6 +6,9 @@ use crate::client::{Viewer, stored};
 use crate::harness::json;
 use serde_json::{Value, json as object};
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use tracewing_testing::installed;
 
 /// How many events of each name `tracewing stats` counts.
@@ -96,8 +99,8 @@ fn chosen_names_are_marked_where_their_events_are() {
         let asked = object!({ "marks": marks, "from": from, "to": to, "count": count, "rows": rows });
         viewer.ask("marked", &asked.to_string())
     };
-    tracewing_testing::wait_until("all are found", || ask(0, length + 1, 1, &[])["is_done"] == true);
-    let whole = ask(0, length + 1, 1, &[]);
+    tracewing_testing::wait_until("all are found", || ask(0, length, 1, &[])["is_done"] == true);
+    let whole = ask(0, length, 1, &[]);
     assert_eq!(whole["failure"], Value::Null);
     for (name, found) in chosen.iter().zip(whole["names"].as_array().unwrap()) {
         assert_eq!(
@@ -138,6 +141,37 @@ fn chosen_names_are_marked_where_their_events_are() {
     viewer.ask("unmark", &object!({ "marks": marks }).to_string());
     let asked = object!({ "marks": marks, "from": 0, "to": 9, "count": 1, "rows": [] });
     assert_eq!(viewer.post("marked", &[&cookie], &asked.to_string()).0, 410);
+}
+
+/// Cuts the largest file of a recording in half.
+fn cut(folder: &Path) {
+    let mut folders = vec![folder.to_owned()];
+    let mut largest = (0, PathBuf::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            match entry.metadata().unwrap() {
+                of if of.is_dir() => folders.push(entry.path()),
+                of => largest = largest.max((of.len(), entry.path())),
+            }
+        }
+    }
+    fs::File::options().write(true).open(&largest.1).unwrap().set_len(largest.0 / 2).unwrap();
+}
+
+#[test]
+fn of_a_recording_that_is_cut_off_the_events_before_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    assert!(Command::new("cp").arg("-r").arg(stored("server")).arg(&trace).status().unwrap().success());
+    cut(&trace);
+    let viewer = Viewer::start(&trace);
+    let length = length(&viewer);
+    let row = busiest(&viewer, "thread")["id"].clone();
+    for asked in [object!({ "from": 0, "to": length }), object!({ "from": 0, "to": length, "rows": [row] })] {
+        let answer = result(&viewer, "classes", &asked).unwrap();
+        assert!(answer["names"][0]["count"].as_u64() > Some(0), "{answer}");
+        assert!(answer["failure"].is_string(), "{answer}");
+    }
 }
 
 #[test]

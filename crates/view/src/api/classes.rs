@@ -35,6 +35,8 @@ struct Asked {
 struct Answer {
     names: Vec<Class>,
     left_out: usize,
+    /// Why these are not all events: the recording is cut off or damaged.
+    failure: Option<String>,
     /// The first events of the name that was asked for.
     events: Vec<Listed>,
 }
@@ -91,10 +93,10 @@ fn find(
         ControlFlow::Continue(())
     });
     job.go_on()?;
-    ended?;
+    let failure = ended.err();
     let mut names: Vec<Class> = counts.into_iter().map(|(name, count)| Class { name, count }).collect();
     names.sort_by_key(|class| Reverse(class.count));
     let left_out = names.len().saturating_sub(MOST);
     names.truncate(MOST);
-    Ok(Answer { names, left_out, events })
+    Ok(Answer { names, left_out, failure, events })
 }

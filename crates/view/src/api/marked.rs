@@ -100,6 +100,8 @@ pub(super) fn marked(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let gone = || Refusal { status: StatusCode::GONE, why: "these marks are not kept".to_owned() };
     let choice = viewed.marks.get(marks).ok_or_else(gone)?;
     let ready = ready(viewed)?;
+    // What is at the very end is seen with it.
+    let to = if to == ready.index.tail().length { to + Duration::from_ns(1) } else { to };
     let shown = shown(&ready, &rows);
     Ok(Reply::json(&choice.with(|found| answer(found, (from, to), count, &shown))))
 }
