@@ -210,7 +210,10 @@ export class Live {
     [page.roots, page.leftOut] = [roots, [tracks.left_out]];
     nameMarks(tracks.marks);
     page.rows = new Map(tracks.rows.map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
-    if (numbers.size) rename(page, numbers);
+    if (numbers.size) {
+      rename(page, numbers);
+      page.marks.again();
+    }
     page.tiles.refused.clear();
     const chosen = page.chosen?.id ?? null;
     page.fold();

@@ -39,7 +39,7 @@ function connect(page) {
   map(canvas("minimap"), page);
   keys(page);
   $("scroll").addEventListener("scroll", () => [page.redraw(), page.marks.moved()]);
-  new ResizeObserver(() => page.redraw()).observe($("scroll"));
+  new ResizeObserver(() => [page.redraw(), page.marks.moved()]).observe($("scroll"));
   onScheme(() => [legend(), page.redraw()]);
   $("labels").addEventListener("click", (event) => {
     const label = /** @type {HTMLElement} */ (event.target).closest(".track");
@@ -99,7 +99,7 @@ async function start() {
       chosen: () => page.chosen?.id ?? null,
       arrows: () => page.picture.shownArrows,
       compare: () => page.compare && { offset: page.compare.offset, begins: [0, 1].map(beginOf), lengths: page.compare.facts.map(({ length }) => length) },
-      marks: () => ({ names: page.marks.names, isDone: page.marks.answers.length > 0 && page.marks.answers.every((answer) => answer.is_done), of: page.marks.of, answers: page.marks.answers, runs: (/** @type {number} */ row) => page.marks.runs(row) }),
+      marks: () => ({ names: page.marks.names, isDone: page.marks.answers.length > 0 && page.marks.answers.every((answer) => answer.is_done), of: page.marks.answers[0]?.of, answers: page.marks.answers, runs: (/** @type {number} */ row) => page.marks.runs(row) }),
       notes: () => page.notes.boxes.map(([left, top, , , note]) => ({ left, top, ...note })),
       drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),
       exact,

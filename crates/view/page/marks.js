@@ -20,7 +20,8 @@ const [ROWS, PARTS] = [256, 2048];
 const TALLEST = 8;
 
 /** Of a row, by name: runs of parts of the time that have any. @typedef {[number, [number, number][]][]} Runs */
-/** @typedef {{is_done: boolean, failure: string | null, until: number, names: {count: number, marked: number, within: number}[], rows: Record<string, Runs>}} Answer */
+/** From, to, and into how many parts it is divided. @typedef {{from: number, to: number, count: number}} Window */
+/** @typedef {{is_done: boolean, failure: string | null, until: number, names: {count: number, marked: number, within: number}[], rows: Record<string, Runs>, of: Window}} Answer */
 
 export class Marks {
   /** @param {import("./page.js").Page} page */
@@ -34,8 +35,6 @@ export class Marks {
     this.turn = 0;
     /** @type {Answer[]} */
     this.answers = [];
-    /** What the answers are of: from, to, and into how many parts it is divided. */
-    this.of = { from: 0, to: 1, count: 1 };
     [this.timer, this.stillTimer] = [0, 0];
     /** What was asked last. @type {string} */
     this.asked = "";
@@ -119,8 +118,9 @@ export class Marks {
     try {
       const sides = this.page.compare ? [0, 1] : [0];
       const started = await Promise.all(sides.map((side) => ask("mark", { names, side })));
-      this.numbers = started.map(({ marks }) => marks);
-      if (turn !== this.turn) return this.end();
+      const numbers = started.map(({ marks }) => marks);
+      if (turn !== this.turn) return unmark(numbers);
+      this.numbers = numbers;
       await this.look();
     } catch (error) {
       if (turn === this.turn) this.page.lost(error);
@@ -130,7 +130,7 @@ export class Marks {
   /** Ends it in the server. */
   end() {
     clearTimeout(this.timer);
-    for (const [side, marks] of this.numbers.entries()) ask("unmark", { marks, side }).catch(() => {});
+    unmark(this.numbers);
     this.numbers = [];
   }
 
@@ -175,15 +175,19 @@ export class Marks {
     this.asked = key;
     const each = bySide(rows);
     try {
-      const answers = await Promise.all(numbers.map((marks, side) => {
-        // What is before a recording has no time in it: whole parts of it are left out.
-        const part = (to - from) / count;
-        const before = Math.min(count - 1, Math.max(0, Math.ceil((beginOf(side) - from) / part)));
-        const asked = { marks, from: Math.round(from + before * part), to, count: count - before, rows: each[side], side };
-        return ask("marked", asked).then((answer) => (before === 0 ? answer : shifted(answer, before)));
+      const answers = await Promise.all(numbers.map(async (marks, side) => {
+        // What is before a recording has no time in it.
+        const begin = beginOf(side);
+        if (to <= begin) {
+          const of = { from: begin, to: begin + 1, count: 1 };
+          const answer = await ask("marked", { marks, ...of, rows: [], side });
+          return { ...answer, names: answer.names.map((/** @type {any} */ name) => ({ ...name, within: 0 })), of };
+        }
+        const of = { from: Math.max(from, begin), to, count };
+        return { ...await ask("marked", { marks, ...of, rows: each[side], side }), of };
       }));
       if (turn !== this.turn || this.asked !== key) return;
-      [this.answers, this.of] = [answers, { from, to, count }];
+      this.answers = answers;
     } catch (error) {
       if (turn !== this.turn) return;
       // The server keeps few, and none when it is started again.
@@ -196,11 +200,10 @@ export class Marks {
 
   /** What is marked of a row: the number of the name, and where, as parts of what is seen. @param {number} row @returns {[number, number, number][]} */
   runs(row) {
-    const { from, to, count } = this.of;
     const { view } = this.page;
-    const place = (/** @type {number} */ part) => (from + (part / count) * (to - from) - view.from) / (view.to - view.from);
-    return this.answers.flatMap(({ rows }) => rows[row] ?? []).flatMap(([name, runs]) =>
-      runs.map(([first, length]) => /** @type {[number, number, number]} */ ([name, place(first), place(first + length)])));
+    const place = (/** @type {Window} */ { from, to, count }, /** @type {number} */ part) => (from + (part / count) * (to - from) - view.from) / (view.to - view.from);
+    return this.answers.flatMap(({ rows, of }) => (rows[row] ?? []).flatMap(([name, runs]) =>
+      runs.map(([first, length]) => /** @type {[number, number, number]} */ ([name, place(of, first), place(of, first + length)]))));
   }
 
   /** Where the marks of a name are in a track: top and height. @param {number} name */
@@ -224,7 +227,8 @@ export class Marks {
 
   /** Says how many there are. */
   tell() {
-    const isDone = this.answers.length > 0 && this.answers.every((answer) => answer.is_done);
+    // There will be more events of a recording that is still made.
+    const isDone = this.answers.length > 0 && this.answers.every((answer) => answer.is_done) && !this.page.live?.isLive;
     const failure = this.answers.find((answer) => answer.failure)?.failure;
     $("counted").replaceChildren(...this.names.map((name, at) => {
       const item = element("li");
@@ -237,7 +241,7 @@ export class Marks {
       const told = element("output", text);
       told.title = marked < count ? `The first ${number(marked)} are marked and counted in the visible part` : "In the visible part, and in the whole recording";
       if (failure) [told.className, told.title] = ["lost", failure];
-      const search = link(name, () => void this.page.search.start(`where $event == ${JSON.stringify(name)}`, true), "Go to its events: J and K lead to the next and the previous one");
+      const search = link(name, () => void this.page.search.start(`where $event == ${quoted(name)}`, true), "Go to its events: J and K lead to the next and the previous one");
       const remove = element("button", "×");
       remove.setAttribute("aria-label", `Do not mark ${name}`);
       remove.addEventListener("click", () => this.toggle(name));
@@ -247,8 +251,12 @@ export class Marks {
   }
 }
 
-/** An answer of which the first parts were left out. @param {Answer} answer @param {number} by @returns {Answer} */
-function shifted(answer, by) {
-  const moved = (/** @type {Runs} */ all) => all.map(([name, runs]) => /** @type {[number, [number, number][]]} */ ([name, runs.map(([first, length]) => [first + by, length])]));
-  return { ...answer, rows: Object.fromEntries(Object.entries(answer.rows).map(([row, runs]) => [row, moved(runs)])) };
+/** Ends choices in the server, by recording. @param {number[]} numbers */
+function unmark(numbers) {
+  for (const [side, marks] of numbers.entries()) ask("unmark", { marks, side }).catch(() => {});
+}
+
+/** A name in a condition. @param {string} name */
+function quoted(name) {
+  return `"${name.replace(/["\\]|[^ -~]/gu, (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`)}"`;
 }

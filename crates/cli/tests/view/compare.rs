@@ -539,6 +539,31 @@ fn before_the_second_one_begins_there_is_nothing_of_it() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
+#[test]
+fn events_of_the_second_one_are_counted_wherever_it_is() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = of_two("server", "clerks");
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let link = "v=1&from=0&to=40000000&offset=50000000&count=sched_switch";
+    browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
+    browser.wait("tracewing.marks().isDone");
+    let counts = "tracewing.marks().answers.map(({ names: [{ count, within }] }) => [count, within])";
+    // In what is seen there is none of B.
+    let seen = browser.value(counts);
+    assert!([&seen[0][1], &seen[1][0]].iter().all(|count| count.as_u64() > Some(0)), "{seen}");
+    assert_eq!(seen[1][1], 0);
+    // B's first events are seen, though they are less than a part after its begin.
+    let to = browser.value("tracewing.view.length").as_u64().unwrap();
+    browser.value("tracewing.view.set(0, tracewing.view.length)");
+    browser.wait(&format!("tracewing.marks().answers.every(({{ of }}) => of.to === {to})"));
+    let seen = browser.value(counts);
+    assert!(seen.as_array().unwrap().iter().all(|side| side[0] == side[1]), "{seen}");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
 /// The result of an analysis of one of the two.
 fn result_of(viewer: &Viewer, other: &str, path: &str, asked: &Value) -> Value {
     let job = viewer.ask(&format!("{other}{path}"), &asked.to_string());
