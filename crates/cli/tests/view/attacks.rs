@@ -150,7 +150,7 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         ("events", r#"{"from":18446744073709551615,"to":18446744073709551615,"most":1}"#),
         ("search", &format!(r#"{{"text":"{}"}}"#, "x".repeat(300))),
         ("find", r#"{"text":"  "}"#),
-        ("find", &format!(r#"{{"text":"{}"}}"#, "x".repeat(201))),
+        ("find", &format!(r#"{{"text":"{}"}}"#, "x".repeat(401))),
         ("found", r#"{"search":1,"from":0,"to":0,"count":1}"#),
         ("found", r#"{"search":1,"from":0,"to":1,"count":100000}"#),
         ("search", "nonsense"),

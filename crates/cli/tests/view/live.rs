@@ -125,9 +125,11 @@ fn notes_are_read_again_when_the_recording_begins_earlier() {
     browser.open(&viewer.address());
     let version = browser.value("tracewing.live().version");
     browser.wait(&format!("tracewing.live().version > {version}"));
-    assert_eq!(browser.value("notesAsked"), 1);
+    // It may begin earlier by itself.
+    let before = browser.value("notesAsked");
+    assert_ne!(before, 0);
     browser.value("void (changes['/api/live'] = (answer) => { answer.begin_ns = '7'; })");
-    browser.wait("notesAsked > 1");
+    browser.wait(&format!("notesAsked > {before} + 1"));
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 

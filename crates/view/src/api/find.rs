@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tracewing_units::Duration;
 
 /// Longest text.
-const LONGEST: usize = 200;
+const LONGEST: usize = 400;
 /// Most buckets of an answer.
 const MOST: usize = 8192;
 
