@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use tracewing_abi::message::snapshot::{
-    Asker, Figures, LARGEST_ANSWER, LONGEST_TEXT, Question, Status, Taken,
+    Asker, Figures, KernelBuffers, LARGEST_ANSWER, LONGEST_TEXT, Question, Status, Taken,
 };
 use tracewing_abi::message::{Hello, Joining, MAX_MESSAGE};
 
@@ -49,7 +49,7 @@ fn long_texts_are_cut_between_characters() {
         command: &long,
         output: &long,
     };
-    assert_eq!(status.encode(&mut buffer), Ok(63 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
+    assert_eq!(status.encode(&mut buffer), Ok(72 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
 }
 
 proptest! {
@@ -68,6 +68,7 @@ proptest! {
             programs: command_pid,
             fullest: n as u8,
             is_paused: !flight,
+            kernel: KernelBuffers { sub_buffers: pid, sub_buffer_bytes: !pid, overwrites: flight },
         };
         let name = &text[..text.floor_char_boundary(9)];
         let is_flight_recorder = flight;

@@ -106,7 +106,6 @@ Examples:
 `tracewing COMMAND --help` has examples for each command.";
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one")]
 enum Command {
     /// Record a command, everything it starts, and what the kernel does for them
     Record(record::Args),

@@ -15,7 +15,7 @@ mod options;
 mod screen;
 mod values;
 
-pub use args::Args;
+pub use args::{Args, OnFull};
 pub use values::{check_name, parse_seconds, parse_total_size};
 
 use crate::format::TextFormat;
@@ -24,8 +24,8 @@ use crate::record_summary;
 use crate::screen::{Form, stderr};
 use crate::selection::Requested;
 use anyhow::{Context, Result};
-pub use options::default_name;
 use options::options;
+pub use options::{NO_BLOCK, default_name};
 use screen::Screen;
 use std::io::Write;
 use std::process::ExitCode;

@@ -38,7 +38,7 @@ const EXAMPLES: &str = "\
 Examples:
   tracewing session create web -e 'shop:*' -o /srv/traces/web
       a session that records the events of the provider shop, of all programs of this user
-  tracewing channel add web kernel --system-wide -k 'sched_*'
+  tracewing channel add web kernel -k 'sched_*'
       also record events of the kernel, in buffers of their own
   tracewing session start web
       record in the background, until `tracewing session stop web`
@@ -102,16 +102,21 @@ pub struct Which {
     session: Option<String>,
 }
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const CHANNEL_EXAMPLES: &str = "\
 Examples:
   tracewing channel add web errors -e '*' --level error --on-full overwrite
       a channel for events that are at least errors, which keeps the newest ones
+  tracewing channel add web kernel -k 'sched_*' --sub-buffers 64 --sub-buffer-size 64K
+      a channel for events of the kernel, of the whole machine, in kernel buffers of 4 MiB per CPU; needs root
   tracewing channel list web
   tracewing channel remove web errors
 
-An event goes to each channel whose rules match it. Every channel has buffers of its own; programs take part in at most \
-8 channels and other recordings at once.")]
+An event goes to each channel whose rules match it. Every channel has buffers of its own, also in the kernel; programs \
+take part in at most 8 channels and other recordings at once. A channel with -k and without -e, --where and other \
+options for events of programs records none of these.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = CHANNEL_EXAMPLES)]
 pub struct ChannelArgs {
     #[command(subcommand)]
     command: ChannelCommand,
@@ -120,6 +125,7 @@ pub struct ChannelArgs {
 #[derive(Debug, Subcommand)]
 enum ChannelCommand {
     /// Add a channel to a session; if that is started, the channel begins to record
+    #[command(after_help = CHANNEL_EXAMPLES)]
     Add {
         /// The session
         #[arg(value_parser = parse_word)]
@@ -144,8 +150,7 @@ enum ChannelCommand {
     List(Which),
 }
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const TRIGGER_EXAMPLES: &str = "\
 Examples:
   tracewing session create flight --flight-recorder
   tracewing trigger add flight slow -e shop:answered --where 'latency > 1s' --do snapshot
@@ -153,6 +158,8 @@ Examples:
       a flight recorder that writes its buffers whenever an answer takes longer than a second
   tracewing trigger add flight slow -e shop:answered --where 'latency > 1s' --do snapshot --exec ./mail
       also run the program ./mail, with the snapshot's folder as its argument
+  tracewing trigger add flight full --when-full 80 --do rotate --at-most-every 60
+      complete the archives when a buffer is 80 % full, at most once a minute
   tracewing trigger list flight
 
 --do is snapshot, rotate, pause, resume or notify, and may be given several times; --exec CMD runs a program, without a \
@@ -161,7 +168,10 @@ are chosen as those of `tracewing record` are (-e, --where, --level, --process),
 Programs do nothing for a trigger except write its events: a recorder looks at their buffers every 4 ms.
 
 --when-full PERCENT and --when-size SIZE, in place of events, fire when the fullest buffer of a channel is so full, and \
-whenever a channel has written SIZE more; a session can have one such trigger.")]
+whenever a channel has written SIZE more.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = TRIGGER_EXAMPLES)]
 pub struct TriggerArgs {
     #[command(subcommand)]
     command: TriggerCommand,
@@ -170,6 +180,7 @@ pub struct TriggerArgs {
 #[derive(Debug, Subcommand)]
 enum TriggerCommand {
     /// Add a trigger to a session, also while it is started
+    #[command(after_help = TRIGGER_EXAMPLES)]
     Add {
         /// The session
         #[arg(value_parser = parse_word)]
@@ -214,7 +225,7 @@ pub fn channel(args: ChannelArgs) -> Result<ExitCode> {
         ChannelCommand::Add { session, name, options } => change(&store, &session, |definition| {
             let channel = definition::options(options)?;
             ensure!(channel.output.is_none(), "-o is the session's: a channel writes to a folder below it");
-            definition::check_trigger(&channel.options, false)?;
+            definition::check(&channel.options, false)?;
             definition.insert(false, name, channel.options)
         }),
         ChannelCommand::Remove { session, name } => change(&store, &session, |definition| {
@@ -238,7 +249,7 @@ pub fn trigger(args: TriggerArgs) -> Result<ExitCode> {
         TriggerCommand::Add { session, name, options } => change(&store, &session, |definition| {
             let trigger = definition::options(options)?;
             ensure!(trigger.output.is_none(), "-o is the session's: a trigger writes to a folder below it");
-            definition::check_trigger(&trigger.options, true)?;
+            definition::check(&trigger.options, true)?;
             definition.insert(true, name, trigger.options)
         }),
         TriggerCommand::Remove { session, name } => change(&store, &session, |definition| {
@@ -271,7 +282,7 @@ impl Which {
 
 fn create(store: &Store, name: &str, options: Vec<OsString>) -> Result<ExitCode> {
     let mut channel = definition::options(options)?;
-    definition::check_trigger(&channel.options, false)?;
+    definition::check(&channel.options, false)?;
     let total_size = channel.options.remove("total-size").map(|size| size.as_str().map(str::to_owned));
     let total_size = total_size.flatten();
     let folder = std::env::current_dir().context("the current folder is gone")?;

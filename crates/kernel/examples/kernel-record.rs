@@ -35,6 +35,8 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         clock_class: ClockClass::new("monotonic", 1_000_000_000),
         uuid: *b"kernel-record-ex",
         buffer_kib: default_buffer_kib(),
+        sub_buffer_kib: None,
+        overwrites: false,
         env: Vec::new(),
     };
     let mut words = std::env::args().skip(1).peekable();

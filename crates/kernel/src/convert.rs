@@ -18,7 +18,6 @@ impl<S: Sink<Error = Error>> Taker for Converter<'_, S> {
         self.stream.expect_gap(begin, at, events);
     }
 
-    /// The instance has been switched to overwrite mode.
     fn overwritten(&mut self, at: Cycles, events: u64) {
         self.stream.expect_gap(None, at, events);
     }

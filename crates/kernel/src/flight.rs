@@ -10,6 +10,7 @@
 //! ([`crate::statedump`]) comes last, also for a process tree, as the events that named the threads may have
 //! been overwritten.
 
+use crate::buffers::KernelBuffers;
 use crate::error::Error;
 use crate::folder::KernelTrace;
 use crate::followed::Followed;
@@ -18,7 +19,7 @@ use crate::metadata::trace_class;
 use crate::options::Options;
 use crate::reader::CpuReader;
 use crate::recorder::{Progress, Summary};
-use crate::source::{Source, WhenFull, in_initial_pid_namespace};
+use crate::source::{Read, Source, in_initial_pid_namespace};
 use crate::statedump;
 use crate::stream::{Programs, Stream};
 use tracewing_ctf::model::Uuid;
@@ -45,7 +46,7 @@ impl KernelFlightRecorder {
     /// # Errors
     /// As [`crate::KernelRecorder::start`].
     pub fn start(options: &Options) -> Result<Self, Error> {
-        let (source, cpus) = Source::set_up(options, WhenFull::Overwrite)?;
+        let (source, cpus) = Source::set_up(options, Read::OnDemand)?;
         let with_pages = |reader: CpuReader| {
             let kept = Kept::new(reader.layout(), reader.most_bytes());
             (reader, kept)
@@ -92,6 +93,11 @@ impl KernelFlightRecorder {
     /// Lines for the user about the beginning of the recording.
     pub fn notices(&self) -> &[String] {
         &self.source.notices
+    }
+
+    /// As [`crate::KernelRecorder::buffers`].
+    pub fn buffers(&self) -> KernelBuffers {
+        self.source.buffers
     }
 
     /// Events recorded since the beginning, overwritten ones included, and those that were lost for other

@@ -80,6 +80,8 @@
 //!     clock_class: ClockClass::new("monotonic", 1_000_000_000),
 //!     uuid: *b"any sixteen byte",
 //!     buffer_kib: default_buffer_kib(),
+//!     sub_buffer_kib: None,
+//!     overwrites: false,
 //!     env: Vec::new(),
 //! };
 //! let (folder, _) = tracewing_files::Dir::create("trace".as_ref())?;
@@ -97,6 +99,7 @@
 #![warn(unreachable_pub)]
 
 mod asleep;
+mod buffers;
 pub mod choose;
 mod class;
 mod clock;
@@ -123,6 +126,7 @@ mod statedump;
 mod stream;
 mod tracefs;
 
+pub use buffers::KernelBuffers;
 pub use class::{Class, compile};
 pub use clock::KernelClock;
 pub use error::{Action, Error, FormatError, KernelText, Missing, RefusedEvent};

@@ -64,6 +64,11 @@ pub struct Options {
     pub uuid: Uuid,
     /// Buffer per CPU, in KiB; of a flight recorder also what a snapshot holds at most.
     pub buffer_kib: u32,
+    /// Size of its sub-buffers, in KiB; `None` for the kernel's own, which are pages. Where the kernel has
+    /// none of this size, they are smaller, and there are the more of them.
+    pub sub_buffer_kib: Option<u32>,
+    /// A full buffer loses its oldest sub-buffer in place of the new event; a flight recorder's always does.
+    pub overwrites: bool,
     /// Entries for the metadata's environment, besides those of the machine.
     pub env: Vec<(String, EnvValue)>,
 }

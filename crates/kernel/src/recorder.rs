@@ -1,6 +1,7 @@
 //! A recording of kernel events to disk: drains an instance of the tracer into a trace folder while it runs.
 
 use crate::asleep::{Asleep, Sleepers};
+use crate::buffers::KernelBuffers;
 use crate::clock::KernelClock;
 use crate::convert::Converter;
 use crate::error::Error;
@@ -9,7 +10,7 @@ use crate::followed::Followed;
 use crate::metadata::trace_class;
 use crate::options::Options;
 use crate::reader::CpuReader;
-use crate::source::{Source, WhenFull};
+use crate::source::{Read, Source};
 use crate::statedump::{self, Thread};
 use crate::stream::{Programs, Stream, StreamSummary};
 use std::path::PathBuf;
@@ -83,7 +84,7 @@ impl KernelRecorder {
     /// [`Error::Missing`] without the privileges; [`Error::NothingChosen`]; what fails in tracefs or in the
     /// folder. In every case no instance is left.
     pub fn start(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
-        let (source, cpus) = Source::set_up(options, WhenFull::Discard)?;
+        let (source, cpus) = Source::set_up(options, Read::Continuously)?;
         let Options { uuid, clock_class, env, .. } = options;
         let mut metadata = trace_class(&source.classes, source.calls, *uuid, clock_class, env);
         let dump = statedump::add_classes(&mut metadata);
@@ -164,6 +165,11 @@ impl KernelRecorder {
     /// Lines for the user about the beginning of the recording.
     pub fn notices(&self) -> &[String] {
         &self.source.notices
+    }
+
+    /// The buffer of each CPU, as the kernel has made it.
+    pub fn buffers(&self) -> KernelBuffers {
+        self.source.buffers
     }
 
     /// Reads the kernel's buffers into packets, and with `flush` writes all packets to the folder.

@@ -1,6 +1,7 @@
 //! An instance of the tracer as a recording needs it: clock, buffers, scope, the chosen events and probes
 //! enabled. It records nothing before [`Source::record`].
 
+use crate::buffers::{self, KernelBuffers};
 use crate::choose::{Choice, choose, system_calls};
 use crate::class::{Class, compile};
 use crate::error::{Action, Error, RefusedEvent, joined};
@@ -16,13 +17,13 @@ use std::fs;
 use std::io;
 use tracewing_units::{Cpu, Pid, Tid};
 
-/// What the kernel does with an event for which its buffer has no room.
+/// Whether the buffers are read while events are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WhenFull {
-    /// Drops the event, so that the contents of the buffer stay until they are read.
-    Discard,
-    /// Drops the oldest page for it, so that the buffer always has the newest events, even if it is not read.
-    Overwrite,
+pub(crate) enum Read {
+    /// Again and again. What a full buffer loses is an option.
+    Continuously,
+    /// For a snapshot. A full buffer loses its oldest sub-buffer, so that it always has the newest events.
+    OnDemand,
 }
 
 /// A set-up instance; removed when dropped, after its readers.
@@ -31,6 +32,7 @@ pub(crate) struct Source {
     tracefs: Tracefs,
     instance: Instance,
     scope: Scope,
+    pub(crate) buffers: KernelBuffers,
     /// The events that the kernel lets be recorded, in the order of their ids in the trace.
     pub(crate) classes: Vec<Class>,
     /// The value of [`environment::SYSTEM_CALLS`](tracewing_vocabulary::environment::SYSTEM_CALLS).
@@ -43,7 +45,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// Sets an instance up and opens the buffers of its CPUs.
-    pub(crate) fn set_up(options: &Options, when_full: WhenFull) -> Result<(Self, Vec<CpuReader>), Error> {
+    pub(crate) fn set_up(options: &Options, read: Read) -> Result<(Self, Vec<CpuReader>), Error> {
         let tracefs = Tracefs::open()?;
         let available = tracefs.events()?;
         let mut choice = match options.only_probes {
@@ -62,7 +64,10 @@ impl Source {
             notices.push(format!("not in this kernel, left out: {}", choice.absent.join(", ")));
         }
         let instance = Instance::create(&tracefs)?;
-        configure(&instance, options, when_full)?;
+        configure(&instance, options, read)?;
+        let overwrites = options.overwrites || read == Read::OnDemand;
+        let buffers = buffers::set_up(&tracefs, &instance, options, overwrites)?;
+        notices.extend(buffers.differs_from(options));
         let (mut classes, refused) = enable(&tracefs, &instance, &mut choice.events)?;
         let first_probe = classes.len();
         place(&tracefs, &instance, &options.probes, &mut classes)?;
@@ -72,9 +77,10 @@ impl Source {
         if !refused.is_empty() {
             notices.push(format!("the kernel refused, left out: {}", joined(&refused)));
         }
-        let cpus = open_cpus(&tracefs, &instance, options)?;
+        let cpus = open_cpus(&tracefs, &instance, options, buffers)?;
         let calls = system_calls(&available, &choice.events);
-        let source = Self { tracefs, instance, scope: options.scope, classes, calls, first_probe, notices };
+        let source =
+            Self { tracefs, instance, scope: options.scope, buffers, classes, calls, first_probe, notices };
         Ok((source, cpus))
     }
 
@@ -183,21 +189,17 @@ impl Source {
 /// Settings that a new instance takes over from the top level, where anybody may have changed them.
 const OPTIONS: &[(&str, &str)] = &[("stacktrace", "0"), ("userstacktrace", "0")];
 
-fn configure(instance: &Instance, options: &Options, when_full: WhenFull) -> Result<(), Error> {
+fn configure(instance: &Instance, options: &Options, read: Read) -> Result<(), Error> {
     instance.set("trace_clock", options.clock.name())?;
-    instance.set("options/overwrite", if when_full == WhenFull::Overwrite { "1" } else { "0" })?;
     for (option, value) in OPTIONS {
         instance.set(&format!("options/{option}"), value)?;
     }
     instance.set("options/event-fork", if options.scope.follows_forks() { "1" } else { "0" })?;
-    if when_full == WhenFull::Overwrite {
+    if read == Read::OnDemand {
         // For the state dump. Kernels before 4.13 do not have it.
         let _ = instance.set("options/record-tgid", "1");
     }
-    instance.set("buffer_size_kb", &options.buffer_kib.to_string()).map_err(|error| match error {
-        Error::Tracefs { source, .. } => Error::Buffer { kib: options.buffer_kib, source },
-        error => error,
-    })
+    Ok(())
 }
 
 /// Compiles and enables events. Removes from `events` those that the kernel no longer has or refuses; the
@@ -252,16 +254,18 @@ fn class(tracefs: &Tracefs, id: usize, system: &str, name: &str) -> Result<Optio
     class.map(Some).map_err(|source| Error::Format { path, source })
 }
 
-fn open_cpus(tracefs: &Tracefs, instance: &Instance, options: &Options) -> Result<Vec<CpuReader>, Error> {
-    // Kernels before 6.8 have pages of one size only.
-    let page_size = match read(&instance.path().join("buffer_subbuf_size_kb")) {
-        Ok(text) => text.trim().parse::<usize>().ok().map(|kib| kib * 1024),
-        Err(_) => None,
+fn open_cpus(
+    tracefs: &Tracefs,
+    instance: &Instance,
+    options: &Options,
+    KernelBuffers { sub_buffers, sub_buffer_bytes, .. }: KernelBuffers,
+) -> Result<Vec<CpuReader>, Error> {
+    let buffers = Buffers {
+        layout: tracefs.layout(),
+        clock: options.clock,
+        page_size: sub_buffer_bytes as usize,
+        pages: sub_buffers as usize,
     };
-    let page_size = page_size.unwrap_or_else(|| tracefs.layout().page_size()).clamp(4096, 1 << 20);
-    // As `ring_buffer_resize` does it: the bytes are those of records, and two pages are the least.
-    let pages = (options.buffer_kib as usize * 1024).div_ceil(page_size - tracefs.layout().header()).max(2);
-    let buffers = Buffers { layout: tracefs.layout(), clock: options.clock, page_size, pages };
     let dir = instance.path().join("per_cpu");
     let list = |source: io::Error| Error::Tracefs { action: Action::List, path: dir.clone(), source };
     let mut numbers = Vec::new();

@@ -2,12 +2,12 @@
 //!
 //! Leaves to others where pages come from ([`crate::reader`]) and where packets go ([`crate::folder`]).
 //!
-//! Losses. The instance is in discard mode: when its buffer is full the kernel drops what comes and counts
-//! it, until pages are read. So all that was dropped before a drain happened between the last event that was
-//! in the buffer and the drain's begin, and the boundary is found by time: the first event stamped at or
-//! after the drain's begin comes after the gap. There the packet is ended, and the next one carries the count
-//! in `events_discarded`. Pages on which the kernel says that events before them were overwritten (the
-//! instance was switched to overwrite mode) are a gap at their own begin.
+//! Losses. In discard mode, when its buffer is full the kernel drops what comes and counts it, until pages
+//! are read. So all that was dropped before a drain happened between the last event that was in the buffer
+//! and the drain's begin, and the boundary is found by time: the first event stamped at or after the drain's
+//! begin comes after the gap. There the packet is ended, and the next one carries the count in
+//! `events_discarded`. In overwrite mode, pages on which the kernel says that events before them were
+//! overwritten are a gap at their own begin.
 
 use crate::class::{Class, Program};
 use crate::losses::{LossRange, Losses};

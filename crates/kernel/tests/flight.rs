@@ -58,7 +58,10 @@ fn own_tid() -> i32 {
 
 /// Starts recording this thread.
 fn start(globs: &[&str], buffer_kib: u32) -> KernelFlightRecorder {
-    let options = Options { buffer_kib, ..options(Scope::Tree, globs) };
+    start_with(Options { buffer_kib, ..options(Scope::Tree, globs) })
+}
+
+fn start_with(options: Options) -> KernelFlightRecorder {
     let mut recorder = KernelFlightRecorder::start(&options).unwrap();
     recorder.set_root_pid(tracewing_units::Pid(own_tid())).unwrap();
     recorder
@@ -158,9 +161,16 @@ fn the_oldest_events_are_dropped_without_a_later_gap_and_counted() {
     if !traceable() {
         return;
     }
+    for sub_buffer_kib in [None, Some(16)] {
+        check_oldest(sub_buffer_kib);
+    }
+}
+
+fn check_oldest(sub_buffer_kib: Option<u32>) {
     pin_to_one_cpu();
     let dir = tempfile::tempdir().unwrap();
-    let mut recorder = start(&[NUMBERED], 64);
+    let mut recorder =
+        start_with(Options { buffer_kib: 64, sub_buffer_kib, ..options(Scope::Tree, &[NUMBERED]) });
     let mut emitted = 0;
     // A buffer that has wrapped many times; then two rounds of which the second's snapshot needs pages of the
     // first's; then one that has wrapped again.

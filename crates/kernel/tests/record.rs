@@ -11,7 +11,9 @@ use rustix::time::Timespec;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tracewing_kernel::{KernelClock, Options, POLL_INTERVAL, Scope, StreamSummary, Summary, Tracefs};
+use tracewing_kernel::{
+    KernelClock, KernelRecorder, Options, POLL_INTERVAL, Scope, StreamSummary, Summary, Tracefs,
+};
 use tracewing_units::{Cycles, Pid};
 
 /// Counts of what the actor `worker` does.
@@ -280,6 +282,83 @@ fn what_does_not_fit_the_buffer_is_counted_with_its_time() {
             assert_eq!(lines.iter().find(inside), None, "{range:?}");
         }
     }
+}
+
+/// The contents of a file of the instance that has a buffer of about so many KiB.
+fn setting(buffer_kib: u32, file: &str) -> String {
+    let instances = common::instances_with(buffer_kib);
+    assert_eq!(instances.len(), 1, "{instances:?}");
+    fs::read_to_string(instances[0].join(file)).unwrap().trim().to_owned()
+}
+
+/// Records 2 * PARENTS events, which are read afterwards.
+fn record_calls(options: &Options, check: impl FnOnce(&KernelRecorder)) -> (usize, u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let mut recorder = common::start_in(&trace, options).unwrap();
+    check(&recorder);
+    let mut actor = Actor::start("worker", Path::new(""));
+    recorder.set_root_pid(actor.expect("tid").parse().unwrap()).unwrap();
+    actor.go();
+    actor.expect("other");
+    actor.wait();
+    let summary = recorder.finish().unwrap();
+    if let Some((lines, _)) = babeltrace_loud(&trace) {
+        assert_eq!(lines.len(), written(&summary));
+        check_order(&lines);
+    }
+    (written(&summary), lost(&summary))
+}
+
+#[test]
+fn buffers_have_the_size_and_the_mode_that_are_requested() {
+    if !traceable() {
+        return;
+    }
+    let has_sizes = Tracefs::open().unwrap().root().join("buffer_subbuf_size_kb").exists();
+    let calls = options(Scope::Tree, &["sys_enter_getppid", "sys_exit_getppid"]);
+    let mut lost_with = Vec::new();
+    // Sizes that no other test of this process has.
+    for (buffer_kib, sub_buffer_kib, overwrites) in
+        [(16, 4, false), (64, 16, true), (2048, 64, false), (8192, 512, true)]
+    {
+        let options =
+            Options { buffer_kib, sub_buffer_kib: Some(sub_buffer_kib), overwrites, ..calls.clone() };
+        let (events, lost) = record_calls(&options, |recorder| {
+            let made = recorder.buffers();
+            assert_eq!(made.overwrites, overwrites);
+            assert_eq!(made.sub_buffers * made.sub_buffer_bytes / 1024, buffer_kib, "{made:?}");
+            if has_sizes {
+                assert_eq!(made.sub_buffer_bytes, sub_buffer_kib * 1024, "{made:?}");
+                assert_eq!(setting(buffer_kib, "buffer_subbuf_size_kb"), sub_buffer_kib.to_string());
+                assert!(recorder.notices().is_empty(), "{:?}", recorder.notices());
+            }
+            assert_eq!(setting(buffer_kib, "options/overwrite"), if overwrites { "1" } else { "0" });
+        });
+        assert_eq!(
+            events as u64 + lost,
+            2 * PARENTS as u64,
+            "{buffer_kib}: written and lost is what happened"
+        );
+        lost_with.push(lost);
+    }
+    assert!(lost_with[0] > lost_with[1] && lost_with[1] > 0, "{lost_with:?}");
+    assert_eq!(lost_with[2..], [0, 0], "all of them fit");
+}
+
+#[test]
+fn sizes_that_the_kernel_does_not_have_are_rounded_and_noted() {
+    if !traceable() {
+        return;
+    }
+    let small =
+        Options { buffer_kib: 3, sub_buffer_kib: Some(1), ..options(Scope::Tree, &["sys_enter_getppid"]) };
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = common::start_in(&dir.path().join("kernel"), &small).unwrap();
+    let made = recorder.buffers();
+    assert_eq!(made.sub_buffers, 2);
+    let said = recorder.notices().concat();
+    assert!(said.contains(&made.to_string()) && said.contains("3 KiB in such of 1 KiB"), "{said}");
 }
 
 #[test]

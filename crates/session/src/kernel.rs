@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tracewing_abi::region::Clock;
+use tracewing_abi::region::{Clock, Geometry, Mode};
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::folder::KERNEL;
 use tracewing_consumer::identity::random_uuid;
@@ -12,8 +12,8 @@ use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
 use tracewing_kernel::choose::DEFAULT;
 use tracewing_kernel::{
-    KernelClock, KernelFlightRecorder, KernelRecorder, NextTrace, POLL_INTERVAL, Progress, Rotated,
-    Scope as KernelScope, default_buffer_kib,
+    KernelBuffers, KernelClock, KernelFlightRecorder, KernelRecorder, NextTrace, POLL_INTERVAL, Progress,
+    Rotated, Scope as KernelScope, default_buffer_kib,
 };
 use tracewing_units::{Cycles, Pid, Tid};
 use tracewing_vocabulary::environment;
@@ -289,6 +289,11 @@ impl Kernel {
         }
     }
 
+    /// The buffer of each CPU, if there are any events of the kernel's.
+    pub(crate) fn buffers(&self) -> Option<KernelBuffers> {
+        self.recorder.buffers()
+    }
+
     /// Numbers of events and losses so far.
     pub(crate) fn progress(&self) -> Progress {
         self.progress
@@ -327,6 +332,8 @@ fn settings(
     clock_class: ClockClass,
     recorded: &Scope,
 ) -> Result<tracewing_kernel::Options, Error> {
+    let has_choice = options.system_wide || are_asked_for(options);
+    let sizes = (has_choice && options.has_kernel_geometry).then(|| kib(&options.geometry));
     Ok(tracewing_kernel::Options {
         globs: patterns(
             options.kernel_events.as_deref().unwrap_or_default(),
@@ -345,7 +352,9 @@ fn settings(
         },
         clock_class,
         uuid: random_uuid().map_err(Error::system("getrandom"))?,
-        buffer_kib: default_buffer_kib(),
+        buffer_kib: sizes.map_or_else(default_buffer_kib, |(total, _)| total),
+        sub_buffer_kib: sizes.map(|(_, sub_buffer)| sub_buffer),
+        overwrites: has_choice && options.geometry.mode() == Mode::Overwrite,
         env: match recorded {
             Scope::System => vec![(environment::SCOPE.into(), environment::SYSTEM.into())],
             // Events of its threads need not name the process.
@@ -358,7 +367,22 @@ fn settings(
     })
 }
 
+/// KiB of the buffer of a CPU, and of a sub-buffer, for the kernel: it has none smaller than a page.
+fn kib(geometry: &Geometry) -> (u32, u32) {
+    let kib = |bytes: usize| u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+    let bytes = geometry.sub_buffer_bytes();
+    (kib(geometry.capacity()), kib(bytes))
+}
+
 impl Source {
+    fn buffers(&self) -> Option<KernelBuffers> {
+        match self {
+            Self::None => None,
+            Self::Trace(recorder) => Some(recorder.buffers()),
+            Self::Flight(recorder) => Some(recorder.buffers()),
+        }
+    }
+
     fn set_root_pid(&mut self, pid: Pid) -> Result<(), tracewing_kernel::Error> {
         match self {
             Self::None => Ok(()),

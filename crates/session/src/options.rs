@@ -82,6 +82,8 @@ pub enum When {
 /// What is done when something comes to pass in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
+    /// What the user has called it, where a recorder has several.
+    pub name: Option<String>,
     /// What has to come to pass.
     pub when: When,
     /// Names of the recordings, or of the sessions, that it is done to.
@@ -200,7 +202,7 @@ pub struct Options {
     /// What other commands can call the recording by.
     pub name: Option<String>,
     /// Done when something comes to pass.
-    pub trigger: Option<Trigger>,
+    pub triggers: Vec<Trigger>,
     /// The recording ends after this time, whatever the command does.
     pub duration: Option<Duration>,
     /// Event rules for user events; none means every event.
@@ -215,6 +217,9 @@ pub struct Options {
     pub system_wide: bool,
     /// Shape and mode of every buffer region; a flight recorder's always overwrite.
     pub geometry: Geometry,
+    /// The kernel's buffers have this shape, too, if its events are requested: by name, by probes, or of the
+    /// whole machine.
+    pub has_kernel_geometry: bool,
     /// Time after which an event is in the trace folder.
     pub flush: Duration,
     /// Which programs share buffers.
@@ -255,9 +260,10 @@ impl Options {
             with: None,
             all_programs: false,
             name: None,
-            trigger: None,
+            triggers: Vec::new(),
             duration: None,
             geometry: default_geometry(),
+            has_kernel_geometry: false,
             flush: FLUSH,
             sharing: Sharing::default(),
             clock: ClockChoice::default(),

@@ -81,11 +81,15 @@ impl Firing {
         is_more
     }
 
-    /// Waits until what is being done is over, for some seconds at most. Gives lines about it.
-    pub(crate) fn finish(self) -> Vec<String> {
-        let Self { fired, said, .. } = self;
-        drop(fired);
+    /// Waits until what is being done is over, for some seconds at most for all together. Gives lines
+    /// about it.
+    pub(crate) fn finish_all(all: Vec<Self>) -> Vec<String> {
         let until = Instant::now() + ENDING;
+        let said: Vec<_> = all.into_iter().map(|Self { said, .. }| said).collect();
+        said.into_iter().flat_map(|said| Self::rest(&said, until)).collect()
+    }
+
+    fn rest(said: &Receiver<String>, until: Instant) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
             match said.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -128,9 +132,10 @@ fn work(trigger: &Trigger, fired: &Receiver<()>, say: &Sender<String>) {
 /// Does everything, and says what was done.
 fn fire(trigger: &Trigger, targets: &mut Vec<Running>) -> Vec<String> {
     let mut folder = None;
+    let name = trigger.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default();
     let done = trigger.actions.iter().map(|action| match act(action, trigger, targets, &mut folder) {
-        Ok(done) => format!("fired: {done}"),
-        Err(why) => format!("fired, but not done: {why}"),
+        Ok(done) => format!("{name}fired: {done}"),
+        Err(why) => format!("{name}fired, but not done: {why}"),
     });
     done.collect()
 }
@@ -198,7 +203,8 @@ mod tests {
     use super::*;
 
     fn fires(when: When, reached: &[(u64, u64, u8)]) -> Vec<bool> {
-        let trigger = Trigger { when, targets: Vec::new(), actions: Vec::new(), pause: Duration::ZERO };
+        let (targets, actions, pause) = (Vec::new(), Vec::new(), Duration::ZERO);
+        let trigger = Trigger { name: None, when, targets, actions, pause };
         let mut firing = Firing::new(trigger).unwrap();
         let reached = reached.iter().map(|&(events, bytes, fullest)| Reached { events, bytes, fullest });
         reached.map(|reached| firing.has_come_to_pass(reached)).collect()

@@ -143,10 +143,23 @@ pub struct Figures {
     pub fullest: u8,
     /// Whether events of programs are not recorded at present.
     pub is_paused: bool,
+    /// The kernel's buffers.
+    pub kernel: KernelBuffers,
+}
+
+/// The buffer that the kernel has for each CPU, as it has made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KernelBuffers {
+    /// Number of sub-buffers; 0 if none of the kernel's events are recorded.
+    pub sub_buffers: u32,
+    /// Bytes of a sub-buffer.
+    pub sub_buffer_bytes: u32,
+    /// Whether a full buffer loses its oldest sub-buffer in place of the new event.
+    pub overwrites: bool,
 }
 
 impl Figures {
-    const SIZE: usize = 4 * 8 + 2 * 4 + 3;
+    const SIZE: usize = 4 * 8 + 4 * 4 + 4;
 
     fn encode(&self, out: &mut Output<'_>) -> Result<(), WireError> {
         [self.elapsed, self.events, self.lost, self.bytes]
@@ -154,23 +167,30 @@ impl Figures {
             .try_for_each(|value| out.u64(value))?;
         out.u32(self.snapshots)?;
         out.u32(self.programs)?;
-        [self.fullest, self.is_lost_unknown.into(), self.is_paused.into()]
+        out.u32(self.kernel.sub_buffers)?;
+        out.u32(self.kernel.sub_buffer_bytes)?;
+        [self.fullest, self.is_lost_unknown.into(), self.is_paused.into(), self.kernel.overwrites.into()]
             .into_iter()
             .try_for_each(|value| out.u8(value))
     }
 
     fn decode(input: &mut Input<'_>) -> Result<Self, WireError> {
-        Ok(Self {
+        let mut this = Self {
             elapsed: input.u64()?,
             events: input.u64()?,
             lost: input.u64()?,
             bytes: input.u64()?,
             snapshots: input.u32()?,
             programs: input.u32()?,
-            fullest: input.u8()?,
-            is_lost_unknown: input.u8()? != 0,
-            is_paused: input.u8()? != 0,
-        })
+            ..Self::default()
+        };
+        this.kernel.sub_buffers = input.u32()?;
+        this.kernel.sub_buffer_bytes = input.u32()?;
+        this.fullest = input.u8()?;
+        this.is_lost_unknown = input.u8()? != 0;
+        this.is_paused = input.u8()? != 0;
+        this.kernel.overwrites = input.u8()? != 0;
+        Ok(this)
     }
 }
 

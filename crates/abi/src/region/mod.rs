@@ -41,7 +41,7 @@ use crate::atomic::{AtomicU32, AtomicU64};
 /// First word of every region: `tracewng` in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tracewng");
 /// Changes whenever anything in this crate changes its layout or meaning.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Alignment of the parts of a region, bytes.
 pub const PAGE: usize = 4096;
 /// Bytes of a [`CpuControl`]: where a CPU's data begin.

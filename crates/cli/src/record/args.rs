@@ -2,17 +2,16 @@
 
 use super::help;
 use super::values::{
-    Size, parse_archive_size, parse_hertz, parse_name, parse_period, parse_pid, parse_seconds, parse_size,
-    parse_stacks, parse_total_size,
+    Size, check_name, parse_archive_size, parse_hertz, parse_name, parse_period, parse_pid, parse_seconds,
+    parse_size, parse_stacks, parse_total_size,
 };
 use crate::format::TextFormatOption;
 use crate::selection::{self, Condition, Selection};
-use clap::{ArgGroup, ValueEnum};
+use clap::{ArgGroup, Args as _, FromArgMatches, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracewing_abi::functions::ALL_FUNCTIONS;
-use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_session::options::Stacks;
 use tracewing_units::Pid;
@@ -89,6 +88,11 @@ pub struct Args {
 
     #[command(flatten)]
     pub trigger: TriggerArgs,
+
+    /// The triggers of the session that wait for full buffers and sizes: for each, a JSON list of its name
+    /// and its options
+    #[arg(long = "session-trigger", value_name = "WORDS", value_parser = parse_trigger, hide = true)]
+    pub session_triggers: Vec<NamedTrigger>,
 
     /// With --with: use a recording of this user instead of your own; needs root
     #[arg(long, value_name = "NAME|UID", requires = "with")]
@@ -185,17 +189,19 @@ pub struct BufferArgs {
     #[arg(long, value_enum, value_name = "WHAT", requires = "flight_recorder", ignore_case = true)]
     pub snapshot_on: Vec<SnapshotOn>,
 
-    /// What a full buffer loses: the new event, or its oldest sub-buffer
+    /// What a full buffer loses: the new event, or its oldest sub-buffer. With -k, --system-wide, --probe and
+    /// --usdt, this and the size and number of sub-buffers, if they are given, also apply to the kernel's
+    /// buffers
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     pub on_full: OnFull,
 
-    /// Size of a sub-buffer: a power of two, in bytes or with K, M, G
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value_t = Size(SUB_BUFFER_BYTES))]
-    pub sub_buffer_size: Size,
+    /// Size of a sub-buffer: a power of two, in bytes or with K, M, G [default: 512K]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub sub_buffer_size: Option<Size>,
 
-    /// Sub-buffers per CPU: a power of two
-    #[arg(long, value_name = "N", default_value_t = SUB_BUFFERS)]
-    pub sub_buffers: usize,
+    /// Sub-buffers per CPU: a power of two [default: 8]
+    #[arg(long, value_name = "N")]
+    pub sub_buffers: Option<usize>,
 
     /// Write each event to the trace folder at most MS milliseconds after it was emitted
     #[arg(long, value_name = "MS", default_value_t = FLUSH.as_millis() as u32, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
@@ -274,8 +280,26 @@ pub struct RotateArgs {
     pub session_size: Option<u64>,
 }
 
+/// A trigger that is one of several of a recorder.
+#[derive(Debug, Clone)]
+pub struct NamedTrigger {
+    pub name: String,
+    pub args: TriggerArgs,
+}
+
+/// The words of a trigger, of which the first one is its name.
+fn parse_trigger(text: &str) -> Result<NamedTrigger, String> {
+    let words: Vec<String> = serde_json::from_str(text).map_err(|_| "expected a JSON list of texts")?;
+    let name = words.first().ok_or("expected a name")?.clone();
+    check_name(&name)?;
+    let command = TriggerArgs::augment_args(clap::Command::new("trigger"));
+    let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+    let args = TriggerArgs::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    Ok(NamedTrigger { name, args })
+}
+
 /// What `tracewing trigger add` gives the recorder that waits for events.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
 pub struct TriggerArgs {
     /// What is done when an event comes
@@ -379,6 +403,9 @@ pub enum OnFull {
     Discard,
     /// The oldest sub-buffer, which is counted
     Overwrite,
+    /// Nothing. Refused: programs and the kernel never wait
+    #[value(hide = true)]
+    Block,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

@@ -51,14 +51,16 @@ background commands of a script) do not stop the recording.";
 pub const LONG_HELP: &str = "\
 Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. When it is full, events are lost and \
 counted; programs never wait. A buffer takes only the memory that it uses. If events are lost, make the buffers \
-larger.
+larger. The kernel's buffers have 16 MiB per CPU, but at most a 32nd of the memory for all CPUs. If kernel events are \
+requested (-k, --system-wide, --probe, --usdt), --sub-buffers, --sub-buffer-size and --on-full apply to them, too. The \
+kernel has sub-buffers from a page to 128 pages (before Linux 6.8, of a page) and takes the memory at once; what it makes \
+of other sizes is printed.
 
 A flight recorder writes nothing until a snapshot is requested: by `tracewing snapshot`, by SIGUSR2 sent to tracewing \
 record, by the end of CMD, by tracewing::snapshot() in CMD, or by a panic in a Rust program that has called \
 tracewing::snapshot_on_panic(). Each snapshot is a complete trace folder below -o with the last sub-buffers of every \
 CPU. Recording continues, so the next snapshot again contains whatever the buffers still hold. Larger buffers \
-(--sub-buffers, --sub-buffer-size) reach further back for events of programs. For kernel events, the size is fixed: \
-16 MiB per CPU, but at most a 32nd of the memory for all CPUs. --snapshot-on limits what takes a snapshot; `tracewing \
+(--sub-buffers, --sub-buffer-size) reach further back. --snapshot-on limits what takes a snapshot; `tracewing \
 snapshot` and tracewing::snapshot() always do.
 
 With --rotate-size, --rotate-every and `tracewing rotate`, the trace is divided into archives below -o: \
@@ -68,7 +70,7 @@ archives, or in two of them. --on-archive runs a command for each archive that i
 oldest ones are removed. Commands that read recordings take one of them, several, or the folder of the whole.
 
 With --on-full overwrite, a full buffer loses its oldest sub-buffer instead of the new event. The number of lost \
-events is then unknown, but lost sub-buffers and bytes are counted. The kernel's buffers always lose new events.
+events of programs is then unknown, but lost sub-buffers and bytes are counted; lost events of the kernel are counted.
 
 With --buffers-in DIR, the buffers of programs survive if tracewing and CMD are killed, even by kill -9. After a \
 crash of the machine, DIR contains what had reached the disk. The buffers take their full size on the disk from the \

@@ -1,8 +1,8 @@
 //! The recording that the arguments of `tracewing record` mean.
 
 use super::args::{
-    Args, AttachArgs, Buffers, Chains, Clock, Context, Done, OnFull, PreloadArgs, RotateArgs, SnapshotOn,
-    TriggerArgs,
+    Args, AttachArgs, BufferArgs, Buffers, Chains, Clock, Context, Done, NamedTrigger, OnFull, PreloadArgs,
+    RotateArgs, SnapshotOn, TriggerArgs,
 };
 use super::values::PARTS;
 use crate::output::print_warning;
@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::cpus::possible_cpus;
+use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS};
 use tracewing_kernel::Probe;
 use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
@@ -22,6 +23,10 @@ use tracewing_session::options::{Action, Attach, ContextField, Rotate, Sharing, 
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
 use tracewing_trace::Zone;
+
+/// Why `--on-full block` is refused.
+pub const NO_BLOCK: &str = "--on-full block: programs and the kernel never wait for a recorder, so a full buffer loses \
+                            events; choose discard or overwrite";
 
 /// The probes that are asked for, and what the user should know of them.
 fn probes(args: &Args) -> Result<(Vec<Probe>, Vec<String>)> {
@@ -41,8 +46,7 @@ fn probes(args: &Args) -> Result<(Vec<Probe>, Vec<String>)> {
 }
 
 pub fn options(args: &Args) -> Result<Options> {
-    let geometry = Geometry::new(possible_cpus(), args.buffer.sub_buffers, args.buffer.sub_buffer_size.0)
-        .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
+    let geometry = geometry(&args.buffer)?;
     let attach = attach(args)?;
     check_subject(args, attach.is_some())?;
     let (rules, majors) = rules(args);
@@ -62,7 +66,7 @@ pub fn options(args: &Args) -> Result<Options> {
         with: with.transpose()?,
         all_programs: args.all,
         name: args.session.clone(),
-        trigger: trigger(&args.trigger),
+        triggers: triggers(args),
         duration: args.duration,
         output: args.output.clone().unwrap_or_else(|| format!("tracewing-{}", default_name()).into()),
         command: args.command.clone(),
@@ -72,10 +76,8 @@ pub fn options(args: &Args) -> Result<Options> {
         kernel_events: (!no_kernel).then(|| args.kernel.kernel_events.clone()),
         probes,
         system_wide: args.kernel.system_wide,
-        geometry: match args.buffer.on_full {
-            OnFull::Discard => geometry,
-            OnFull::Overwrite => geometry.overwriting(),
-        },
+        geometry,
+        has_kernel_geometry: args.buffer.sub_buffers.is_some() || args.buffer.sub_buffer_size.is_some(),
         preload,
         profile: args.profile,
         stacks: args.call_graph.unwrap_or_default(),
@@ -95,6 +97,18 @@ pub fn options(args: &Args) -> Result<Options> {
             Clock::Mono => ClockChoice::Monotonic,
         },
     })
+}
+
+/// The buffers' shape, and what they lose when they are full.
+fn geometry(args: &BufferArgs) -> Result<Geometry> {
+    let size = args.sub_buffer_size.map_or(SUB_BUFFER_BYTES, |size| size.0);
+    let geometry = Geometry::new(possible_cpus(), args.sub_buffers.unwrap_or(SUB_BUFFERS), size)
+        .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
+    match args.on_full {
+        OnFull::Discard => Ok(geometry),
+        OnFull::Overwrite => Ok(geometry.overwriting()),
+        OnFull::Block => bail!("{NO_BLOCK}"),
+    }
 }
 
 fn context(field: &Context) -> ContextField {
@@ -163,7 +177,15 @@ fn rotate(args: &RotateArgs) -> Result<Rotate> {
     })
 }
 
-/// What is done when events come, if anything.
+/// What is done when something comes to pass.
+fn triggers(args: &Args) -> Vec<Trigger> {
+    let own = trigger(&args.trigger);
+    let of_session = args.session_triggers.iter().filter_map(|NamedTrigger { name, args }| {
+        Some(Trigger { name: Some(name.clone()), ..trigger(args)? })
+    });
+    own.into_iter().chain(of_session).collect()
+}
+
 fn trigger(args: &TriggerArgs) -> Option<Trigger> {
     let action = |done: &Done| match done {
         Done::Snapshot => Action::Snapshot,
@@ -180,7 +202,7 @@ fn trigger(args: &TriggerArgs) -> Option<Trigger> {
         (None, None) => When::Event,
     };
     let (targets, pause) = (args.targets.clone(), args.at_most_every);
-    (!actions.is_empty()).then_some(Trigger { when, targets, actions, pause })
+    (!actions.is_empty()).then_some(Trigger { name: None, when, targets, actions, pause })
 }
 
 /// The event rules, and the mask of major classes.

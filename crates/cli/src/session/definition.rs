@@ -27,14 +27,23 @@ pub const MAIN: &str = "main";
 /// Largest file that is read, bytes.
 const MOST_BYTES: u64 = 1 << 20;
 /// Options of `record` that a session decides.
-const ITS_OWN: [&str; 7] = ["session", "background", "format", "quiet", "output", "on", "session-size"];
+const ITS_OWN: [&str; 8] =
+    ["session", "background", "format", "quiet", "output", "on", "session-size", "session-trigger"];
 /// Options that only triggers have, and one of which each has.
 const OF_TRIGGERS: [&str; 2] = ["do", "exec"];
 const MORE_OF_TRIGGERS: [&str; 3] = ["at-most-every", "when-full", "when-size"];
 /// Options of triggers that have no recorder of their own: each channel's recorder has them.
 const OF_CHANNELS: [&str; 2] = ["when-full", "when-size"];
-/// Those that say what is recorded. Without any, all programs are.
+/// Those that say what is recorded. Without any, all programs are, or the kernel if only its events are
+/// named.
 const SUBJECTS: [&str; 6] = ["pid", "name", "cgroup", "with", "system-wide", "all"];
+
+const KERNEL_EVENT: &str = "kernel-event";
+/// Those that say what is recorded of programs.
+const OF_PROGRAMS: [&str; 8] =
+    ["event", "exclude", "provider", "level", "major", "process", "where", "context"];
+/// Those for which a channel has to say that it records the whole machine.
+const OF_MACHINE: [&str; 3] = ["probe", "usdt", "profile"];
 
 /// A session as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,12 +97,8 @@ impl Definition {
             let of_it = || format!("[{kind}.{name}]");
             let checked = checked(words(table).with_context(of_it)?).with_context(of_it)?;
             ensure!(checked.output.is_none(), "{}: output is the session's", of_it());
-            check_trigger(&checked.options, kind == "trigger").with_context(of_it)?;
+            check(table, kind == "trigger").with_context(of_it)?;
         }
-        ensure!(
-            this.triggers.values().filter(|options| is_of_channels(options)).count() <= 1,
-            "several triggers have --when-full or --when-size"
-        );
         if let Some(name) = this.triggers.keys().find(|name| this.channels.contains_key(*name)) {
             bail!("{name} is a channel and a trigger");
         }
@@ -106,8 +111,8 @@ impl Definition {
     }
 
     /// What each channel's recorder does if its buffers are full, or much has been written.
-    pub fn of_channels(&self) -> Option<&Table> {
-        self.triggers.values().find(|options| is_of_channels(options))
+    pub fn of_channels(&self) -> impl Iterator<Item = (&String, &Table)> {
+        self.triggers.iter().filter(|(_, options)| is_of_channels(options))
     }
 
     /// Whether it has a channel or trigger of this name.
@@ -118,10 +123,6 @@ impl Definition {
     /// Adds a trigger, or a channel.
     pub fn insert(&mut self, is_trigger: bool, name: String, options: Table) -> Result<()> {
         ensure!(!self.has(&name), "the session has a channel or trigger {name} already");
-        ensure!(
-            !(is_trigger && is_of_channels(&options) && self.of_channels().is_some()),
-            "the session has a trigger with --when-full or --when-size already"
-        );
         let all = if is_trigger { &mut self.triggers } else { &mut self.channels };
         all.insert(name, options);
         Ok(())
@@ -149,6 +150,7 @@ pub fn options(words: Vec<OsString>) -> Result<Channel> {
 fn checked(words: Vec<OsString>) -> Result<Channel> {
     let record = record::Args::augment_args(Command::new("record").bin_name("tracewing record"));
     let matches = record.clone().try_get_matches_from(std::iter::once("record".into()).chain(words))?;
+    ensure!(matches.get_one("on_full") != Some(&record::OnFull::Block), "{}", record::NO_BLOCK);
     let mut channel = Channel { options: Table::new(), output: None };
     for arg in record.get_arguments() {
         if matches.value_source(arg.get_id().as_str()) != Some(ValueSource::CommandLine) {
@@ -172,10 +174,14 @@ fn is_of_channels(options: &Table) -> bool {
     OF_CHANNELS.iter().any(|option| options.contains_key(*option))
 }
 
-/// Whether options are those of a trigger, or of a channel.
-pub fn check_trigger(options: &Table, is_trigger: bool) -> Result<()> {
+/// Whether options are those of a trigger, or of a channel, and can be used together.
+pub fn check(options: &Table, is_trigger: bool) -> Result<()> {
     if is_trigger && options.contains_key("context") {
         bail!("--context is an option of channels");
+    }
+    let of_machine = OF_MACHINE.iter().find(|option| options.contains_key(**option));
+    if let Some(option) = of_machine.filter(|_| implied(options) == ["--all"]) {
+        bail!("with --{option}, a channel records the whole machine: add --system-wide");
     }
     let does = OF_TRIGGERS.iter().any(|option| options.contains_key(*option));
     match (is_trigger, does) {
@@ -206,10 +212,19 @@ fn value(arg: &Arg, matches: &ArgMatches) -> Result<Value> {
 /// The words of a command line that give a channel's options.
 pub fn words(options: &Table) -> Result<Vec<OsString>> {
     let mut words = given(options)?;
-    if !SUBJECTS.iter().any(|subject| options.contains_key(*subject)) {
-        words.push("--all".into());
-    }
+    words.extend(implied(options).into_iter().map(OsString::from));
     Ok(words)
+}
+
+/// The subject of options that name none.
+fn implied(options: &Table) -> Vec<&'static str> {
+    let has_any = |names: &[&str]| names.iter().any(|name| options.contains_key(*name));
+    match (has_any(&SUBJECTS), options.contains_key(KERNEL_EVENT)) {
+        (true, _) => Vec::new(),
+        (false, false) => vec!["--all"],
+        (false, true) if has_any(&OF_PROGRAMS) => vec!["--all", "--system-wide"],
+        (false, true) => vec!["--system-wide"],
+    }
 }
 
 /// The words that give these options.
@@ -277,6 +292,11 @@ mod tests {
         }
         assert_eq!(command_line(&of("-e a")), "--event=a --all");
         assert_eq!(command_line(&of("--pid 1 -e a")), "--event=a --pid=1");
+        assert_eq!(
+            command_line(&of("-k x --sub-buffers 2")),
+            "--kernel-event=x --sub-buffers=2 --system-wide"
+        );
+        assert_eq!(command_line(&of("-k x --where y>1")), "--kernel-event=x --where=y>1 --all --system-wide");
     }
 
     #[test]
@@ -289,6 +309,8 @@ mod tests {
             ("total-size = '1'\n[channel.main]", "total-size"),
             ("[channel.main]\nevent = 1979-05-27", "takes a text"),
             ("[channel.'../x']", "expected a name"),
+            ("[channel.main]\nprofile = '99'", "add --system-wide"),
+            ("[channel.main]\non-full = 'block'", "never wait"),
         ] {
             let error = format!("{:#}", Definition::from_toml(&text(rest)).unwrap_err());
             assert!(error.contains(expected), "{rest}: {error}");

@@ -122,7 +122,7 @@ pub fn adjust(
     after: &Definition,
 ) -> Result<ExitCode> {
     let name = &after.name;
-    if before.of_channels() != after.of_channels() {
+    if !before.of_channels().eq(after.of_channels()) {
         bail!(
             "{name} is started; triggers with --when-full or --when-size cannot be changed until it is stopped: \
              `tracewing session stop {name}`"
@@ -160,8 +160,8 @@ fn start_all(
         let mut words = words(options)?;
         if definition.triggers.contains_key(*name) {
             words.extend(of_session(definition).chain(of_trigger(options)));
-        } else if let Some(options) = definition.of_channels() {
-            words.extend(of_session(definition).chain(given(options)?));
+        } else {
+            words.extend(of_channels(definition)?);
         }
         if let Some(size) =
             definition.total_size.as_ref().filter(|_| !options.contains_key("flight-recorder"))
@@ -176,6 +176,16 @@ fn start_all(
 /// To whose channels a trigger does what it does: those that the session has at that time.
 fn of_session(definition: &Definition) -> impl Iterator<Item = OsString> {
     [format!("--on={}", definition.name).into()].into_iter()
+}
+
+/// The triggers that the recorders of channels have.
+fn of_channels(definition: &Definition) -> Result<Vec<OsString>> {
+    let word = |(name, options): (&String, &Table)| {
+        let mut words = vec![name.clone(), format!("--on={}", definition.name)];
+        words.extend(given(options)?.iter().map(|word| word.to_string_lossy().into_owned()));
+        Ok(format!("--session-trigger={}", serde_json::to_string(&words)?).into())
+    };
+    definition.of_channels().map(word).collect()
 }
 
 /// What the recorder of a trigger gets in addition to its options.
@@ -238,7 +248,11 @@ impl Recorder {
     fn last_words(&mut self) -> Option<String> {
         self.process.try_wait().ok().flatten()?;
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        Some(format!("{}: {}", self.called, text.trim_end().trim_start_matches("tracewing: ")))
+        Some(format!(
+            "{}: {}",
+            self.called,
+            text.trim_end().trim_start_matches("tracewing: ").trim_start_matches("error: ")
+        ))
     }
 }
 

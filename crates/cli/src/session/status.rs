@@ -12,6 +12,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
+use tracewing_abi::message::snapshot::KernelBuffers;
 use tracewing_session::running::Running;
 use tracewing_units::{Duration as Nanoseconds, Pid};
 
@@ -68,6 +69,13 @@ impl Row {
     }
 }
 
+impl Row {
+    fn kernel(&self, figure: fn(&KernelBuffers) -> Cell) -> Cell {
+        let kernel = self.running.as_ref().map(|one| &one.figures.kernel);
+        kernel.filter(|kernel| kernel.sub_buffers > 0).map_or(Cell::None, figure)
+    }
+}
+
 fn columns() -> Vec<Column<Row>> {
     columns! { row: Row;
         text "session" "session" key, "name of the session" => row.session.as_str().into();
@@ -91,6 +99,13 @@ fn columns() -> Vec<Column<Row>> {
         size "size" "bytes" normal, "bytes written so far" => row.figure(|one| Cell::Bytes(one.figures.bytes));
         share "full" "fullest" normal, "how full the fullest buffer was at the last look at it"
             => row.figure(|one| Cell::Share(f64::from(one.figures.fullest) / 100.0));
+        number "kernel buffers" "kernel_sub_buffers" low,
+            "sub-buffers that the kernel has for each CPU, if events of the kernel are recorded"
+            => row.kernel(|kernel| Cell::Count(kernel.sub_buffers.into()));
+        size "of size" "kernel_sub_buffer_bytes" low, "size of such a sub-buffer, as the kernel has made it"
+            => row.kernel(|kernel| Cell::Bytes(kernel.sub_buffer_bytes.into()));
+        text "when full" "kernel_on_full" low, "what a full buffer of the kernel loses: discard, the new event, or overwrite, its oldest sub-buffer"
+            => row.kernel(|kernel| if kernel.overwrites { "overwrite" } else { "discard" }.into());
         number "snapshots" "snapshots" low, "snapshots so far" => row.figure(|one| Cell::Count(one.figures.snapshots.into()));
         text "folder" "folder" low, "the folder that it writes to"
             => row.figure(|one| one.output.to_string_lossy().as_ref().into());

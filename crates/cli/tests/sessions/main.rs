@@ -7,6 +7,7 @@ mod background;
 mod changes;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod kernel;
 mod lttng;
 mod permissions;
 #[path = "../recorded/mod.rs"]

@@ -53,26 +53,29 @@ fn sizes_and_full_buffers_fire_as_well() {
     let sessions = Background::new();
     sessions.succeeds("session create web -e pilot:*");
     sessions.succeeds("trigger add web big --when-size 64K --do rotate --at-most-every 3600");
-    assert!(sessions.fails("trigger add web full --when-full 50 --do notify").contains("already"));
+    sessions.succeeds("trigger add web larger --when-size 128K --do notify --at-most-every 3600");
+    sessions.succeeds("trigger add web full --when-full 50 --exec /bin/true");
+    let saved = sessions.succeeds("session save web").text();
+    assert_eq!(saved.matches("when-size").count(), 2, "{saved}");
     assert!(sessions.fails("channel add web x --when-full 50").contains("is an option of triggers"));
     let folder = sessions.start("web");
     let mut pilot = Pilot::start(&sessions);
     let emitted = pilot.emit(10_000);
     wait_until("an archive is complete", || folder.join("main/archives").exists());
     wait_until("it is said", || {
-        fs::read_to_string(folder.join("main.log")).unwrap().contains("fired: rotate")
+        let log = fs::read_to_string(folder.join("main.log")).unwrap();
+        log.contains("big fired: rotate") && log.contains("larger fired: noted")
     });
     sessions.succeeds("session stop web");
     assert_eq!(crate::counted(&folder.join("main")), emitted);
 
     sessions.succeeds("trigger remove web big");
-    sessions.succeeds("trigger add web full --when-full 50 --exec /bin/true");
     sessions.succeeds("channel add web small -e pilot:* --sub-buffers 2 --sub-buffer-size 4K --flush 1000");
     let folder = sessions.start("web");
     let mut pilot = Pilot::start(&sessions);
     wait_until("it fires", || {
         pilot.emit(1000);
-        fs::read_to_string(folder.join("small.log")).unwrap().contains("fired: /bin/true has run")
+        fs::read_to_string(folder.join("small.log")).unwrap().contains("full fired: /bin/true has run")
     });
 }
 

@@ -27,6 +27,8 @@ pub fn options(scope: Scope, globs: &[&str]) -> Options {
         clock_class: ClockClass::new("monotonic", 1_000_000_000),
         uuid: *b"kernel-test-uuid",
         buffer_kib: 4096,
+        sub_buffer_kib: None,
+        overwrites: false,
         env: Vec::new(),
     }
 }

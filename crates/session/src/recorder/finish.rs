@@ -40,7 +40,7 @@ impl Recorder<'_> {
         self.end_attempts();
         self.close_doors();
         let sources = self.end_sources();
-        let lines = self.firing.take().map(Firing::finish).unwrap_or_default();
+        let lines = Firing::finish_all(std::mem::take(&mut self.firing));
         lines.iter().for_each(|line| self.observer.note(line));
         self.give_hints(&sources.user);
         self.check_places(true);

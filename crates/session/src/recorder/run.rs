@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use tracewing_abi::message::snapshot::Figures;
+use tracewing_abi::message::snapshot::{Figures, KernelBuffers};
 use tracewing_consumer::pace::LONGEST_INTERVAL;
 use tracewing_units::Pid;
 
@@ -40,12 +40,12 @@ impl Recorder<'_> {
 
     /// Has done what is to be done for what has come to pass.
     fn fire(&mut self) {
-        if self.firing.is_none() {
+        if self.firing.is_empty() {
             return;
         }
         let Totals { events, bytes, .. } = self.so_far();
         let reached = Reached { events, bytes, fullest: self.fullest() };
-        let lines = self.firing.as_mut().map(|firing| firing.look(reached)).unwrap_or_default();
+        let lines: Vec<String> = self.firing.iter_mut().flat_map(|firing| firing.look(reached)).collect();
         lines.iter().for_each(|line| self.observer.note(line));
     }
 
@@ -173,6 +173,13 @@ impl Recorder<'_> {
             programs: programs.len() as u32,
             fullest: self.fullest(),
             is_paused: self.changes.is_paused,
+            kernel: self.drains.kernel.buffers().map_or_else(KernelBuffers::default, |buffers| {
+                KernelBuffers {
+                    sub_buffers: buffers.sub_buffers,
+                    sub_buffer_bytes: buffers.sub_buffer_bytes,
+                    overwrites: buffers.overwrites,
+                }
+            }),
         }
     }
 

@@ -39,7 +39,7 @@ impl Recorder<'_> {
                     command_pid: child.unwrap_or_else(std::process::id),
                     processes,
                     is_flight_recorder: self.flight.is_some(),
-                    is_trigger: self.options.trigger.as_ref().is_some_and(Trigger::waits_for_events),
+                    is_trigger: self.options.triggers.iter().any(Trigger::waits_for_events),
                     figures: self.figures(),
                     name: self.options.name.as_deref().unwrap_or_default(),
                     command: &command,

@@ -41,7 +41,7 @@ use crate::left_out::LeftOut;
 use crate::listing::Listing;
 use crate::maker::Maker;
 use crate::on_archive::OnArchive;
-use crate::options::{ContextField, Options, Sharing, When};
+use crate::options::{ContextField, Options, Sharing, Trigger};
 use crate::places::Places;
 use crate::poll::{Poll, Token};
 use crate::priority::Priority;
@@ -78,7 +78,8 @@ impl<'a> Recorder<'a> {
         // The child waits until all that should see it has begun.
         let mut child = child(options, subject, &listener, (&signals, open_files), &mut join)?;
         let archives = archives(options, output, begin.cycles)?;
-        let firing = options.trigger.clone().map(Firing::new).transpose().map_err(Error::system("clone"))?;
+        let firing = options.triggers.iter().cloned().map(Firing::new).collect::<Result<_, _>>();
+        let firing = firing.map_err(Error::system("clone"))?;
         let priority = Priority::raise();
         let (drains, flight) =
             drains(options, output, &scope(options, subject, child.as_ref()), (&clock, class), &mut join)?;
@@ -119,7 +120,7 @@ impl<'a> Recorder<'a> {
 
 /// Whether the recording's purpose is that something is done when its events come.
 fn is_for_events(options: &Options) -> bool {
-    options.trigger.as_ref().is_some_and(|trigger| trigger.when == When::Event)
+    options.triggers.iter().any(Trigger::waits_for_events)
 }
 
 /// Lets the command run, and has programs join that the recorder does not start: those of another recording,

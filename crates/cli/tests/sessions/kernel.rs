@@ -1,0 +1,92 @@
+//! Channels for events of the kernel: in buffers of their own, of sizes and modes of their own.
+
+use crate::background::Background;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tracewing_testing::{am_root, traceable, wait_until};
+
+/// System calls at once: more than small buffers hold, and fewer than large ones do.
+const CALLS: u64 = 100_000;
+
+/// The kernel's side of the recorder of a channel.
+fn instance(channel: &Value) -> PathBuf {
+    let root = tracewing_kernel::Tracefs::open().unwrap().root().join("instances");
+    let prefix = format!("tracewing-{}-", channel["recorder"]);
+    let mut instances = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    let is_meant = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&prefix);
+    instances.find(is_meant).unwrap()
+}
+
+fn setting(instance: &Path, file: &str) -> String {
+    fs::read_to_string(instance.join(file)).unwrap_or_default().trim().to_owned()
+}
+
+#[test]
+fn channels_for_kernel_events_have_buffers_of_their_own() {
+    if !traceable(tracewing_kernel::privileges()) {
+        return;
+    }
+    let sessions = Background::new();
+    let add = |line: &str| sessions.succeeds(&format!("channel add web {line} -k sys_enter_getppid"));
+    sessions.succeeds("session create web -e pilot:*");
+    add("small --sub-buffers 4 --sub-buffer-size 4K");
+    add("newest --sub-buffers 2 --sub-buffer-size 16K --on-full overwrite");
+    add("large --sub-buffers 16 --sub-buffer-size 512K");
+    sessions.start("web");
+    let sizes =
+        [("small", 4, 4096, "discard"), ("newest", 2, 16384, "overwrite"), ("large", 16, 524_288, "discard")];
+    for (name, number, bytes, on_full) in sizes {
+        let channel = sessions.channel("web", name);
+        let instance = instance(&channel);
+        let total = channel["kernel_sub_buffers"].as_u64().unwrap()
+            * channel["kernel_sub_buffer_bytes"].as_u64().unwrap();
+        assert_eq!(total, number * bytes, "{channel}");
+        let page = setting(&instance, "buffer_subbuf_size_kb");
+        if !page.is_empty() {
+            assert_eq!(page, (bytes / 1024).to_string(), "{name}");
+            assert_eq!(channel["kernel_sub_buffers"], number, "{name}");
+        }
+        // Without the headers of sub-buffers, and rounded down.
+        let kib: u64 = setting(&instance, "buffer_size_kb").parse().unwrap();
+        assert!((total / 1024 - 1 - number..=total / 1024).contains(&kib), "{name}: {kib}");
+        assert_eq!(setting(&instance, "options/overwrite"), u8::from(on_full == "overwrite").to_string());
+        assert_eq!(channel["kernel_on_full"], on_full);
+    }
+    assert!(sessions.channel("web", "main")["kernel_sub_buffers"].is_null(), "no events of the kernel");
+
+    for _ in 0..CALLS {
+        std::hint::black_box(rustix::process::getppid());
+    }
+    let figure = |name: &str, figure: &str| sessions.channel("web", name)[figure].as_u64().unwrap();
+    for (name, ..) in sizes {
+        wait_until("all are recorded, or counted as lost", || {
+            figure(name, "events") + figure(name, "lost") >= CALLS
+        });
+    }
+    let lost = sizes.map(|(name, ..)| figure(name, "lost"));
+    assert!(lost[0] > 0 && lost[1] > 0 && lost[2] == 0, "{lost:?}");
+    sessions.succeeds("session stop web");
+}
+
+#[test]
+fn what_a_channel_cannot_do_with_kernel_events_is_said_in_its_words() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web");
+    for (line, why) in [
+        ("channel add web k -k sched_switch --on-full block", "programs and the kernel never wait"),
+        (
+            "channel add web k --profile",
+            "with --profile, a channel records the whole machine: add --system-wide",
+        ),
+        ("channel add web k --probe libc.so.6:malloc", "with --probe, a channel records the whole machine"),
+    ] {
+        let said = sessions.fails(line);
+        assert!(said.contains(why) && !said.contains("--all"), "{said}");
+    }
+    if am_root() {
+        sessions.succeeds("session start web");
+        let said = sessions.fails("channel add web k -k no_such_event");
+        assert!(said.contains("no_such_event") && said.matches("error:").count() == 1, "{said}");
+    }
+}
