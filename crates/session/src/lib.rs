@@ -47,6 +47,7 @@
 //! | `context` | the context of threads, recorded once and when it changes (`--context`) |
 //! | `threads` | the threads of programs, for a flight recorder's snapshots |
 //! | `child` | the recorded command |
+//! | `confine` | what a recorder of root gives up |
 //! | `places` | whether the recording's folders are still where they were made |
 //! | `priority` | the recorder's share of the CPUs |
 //! | `signals` | Ctrl-C and other signals, as events of the loop |
@@ -66,6 +67,7 @@ pub mod change;
 mod changes;
 mod child;
 mod client;
+mod confine;
 mod connections;
 mod context;
 mod course;

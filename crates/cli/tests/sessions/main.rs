@@ -5,6 +5,7 @@
 
 mod background;
 mod changes;
+mod confined;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod kernel;

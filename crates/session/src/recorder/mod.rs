@@ -34,6 +34,7 @@ use crate::archives::Archives;
 use crate::attacher::Attaching;
 use crate::changes::Changes;
 use crate::child::{Child, Command};
+use crate::confine::confine;
 use crate::connections::Connections;
 use crate::course::Course;
 use crate::drains::Drains;
@@ -107,6 +108,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     let clock = TraceClock::new(options.clock)?;
     profile::check(options, &clock)?;
     kernel::check(options)?;
+    // The kernel's files are mounted, if they were not, and this process still has a single thread.
+    confine(options, matches!(subject, Subject::Processes { .. } | Subject::Programs));
     let output = Output::create(options)?;
     let files = options.buffers_in.as_deref().map(BufferFolder::create).transpose();
     let files = files.inspect_err(|_| output.discard())?;
@@ -172,7 +175,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) drains: Drains,
     pub(crate) flight: Option<Flight>,
     /// What is done when events come.
-    pub(crate) firing: Option<Firing>,
+    pub(crate) firing: Vec<Firing>,
     /// `None` in a flight recorder.
     pub(crate) archives: Option<Archives>,
     pub(crate) join: Join,
