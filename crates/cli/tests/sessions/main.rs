@@ -11,6 +11,7 @@ mod harness;
 mod kernel;
 mod lttng;
 mod permissions;
+mod reaction;
 #[path = "../recorded/mod.rs"]
 mod recorded;
 mod service;
