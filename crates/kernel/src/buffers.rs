@@ -7,14 +7,17 @@
 
 use crate::error::Error;
 use crate::instance::Instance;
-use crate::options::Options;
+use crate::options::{Options, memory_kib_per_cpu};
 use crate::tracefs::{Tracefs, read};
 use std::fmt;
+use std::io::ErrorKind;
 
 const SIZE: &str = "buffer_size_kb";
 const SUB_BUFFER_SIZE: &str = "buffer_subbuf_size_kb";
 /// The most pages of a sub-buffer (`buffer_subbuf_size_write`, `kernel/trace/trace.c`).
 const MOST_PAGES: usize = 128;
+/// Within a sub-buffer, the kernel counts with 20 bits (`RB_WRITE_MASK`, `kernel/trace/ring_buffer.c`).
+const MOST_BYTES: usize = 1 << 19;
 /// The least sub-buffers of a CPU (`__ring_buffer_alloc`).
 const LEAST: usize = 2;
 
@@ -56,7 +59,8 @@ pub(crate) fn set_up(
     overwrites: bool,
 ) -> Result<KernelBuffers, Error> {
     instance.set("options/overwrite", if overwrites { "1" } else { "0" })?;
-    let (page, header) = (tracefs.layout().page_size(), tracefs.layout().header());
+    // The layout's own size is that of the top level's sub-buffers, which others may have changed.
+    let (page, header) = (rustix::param::page_size(), tracefs.layout().header());
     let refused = |error| match error {
         Error::Tracefs { source, .. } => Error::Buffer { kib: options.buffer_kib, source },
         error => error,
@@ -65,7 +69,11 @@ pub(crate) fn set_up(
         instance.set(SIZE, &options.buffer_kib.to_string()).map_err(refused)?;
         return Ok(read_back(instance, page, header, overwrites));
     };
-    let mut size = (kib as usize).saturating_mul(1024).clamp(page, page * MOST_PAGES);
+    // The kernel's own check takes each sub-buffer for a page (`__rb_allocate_pages`).
+    if u64::from(options.buffer_kib) > memory_kib_per_cpu() {
+        return Err(Error::Buffer { kib: options.buffer_kib, source: ErrorKind::OutOfMemory.into() });
+    }
+    let mut size = (kib as usize).saturating_mul(1024).clamp(page, (page * MOST_PAGES).min(MOST_BYTES));
     loop {
         let is_set = size == page || instance.set(SUB_BUFFER_SIZE, &(size / 1024).to_string()).is_ok();
         if is_set {

@@ -12,10 +12,14 @@ pub const DEFAULT_BUFFER_KIB: u32 = 16 * 1024;
 /// [`DEFAULT_BUFFER_KIB`], or less where all CPUs together would take more than a 32nd of the memory, but at
 /// least 1 MiB.
 pub fn default_buffer_kib() -> u32 {
+    (memory_kib_per_cpu() / 32).clamp(1024, u64::from(DEFAULT_BUFFER_KIB)) as u32
+}
+
+/// KiB of memory, divided by the number of CPUs.
+pub(crate) fn memory_kib_per_cpu() -> u64 {
     let system = rustix::system::sysinfo();
     let memory = system.totalram as u64 * u64::from(system.mem_unit) / 1024;
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-    (memory / 32 / cpus).clamp(1024, u64::from(DEFAULT_BUFFER_KIB)) as u32
+    memory / std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64)
 }
 
 /// How often to poll so that [`DEFAULT_BUFFER_KIB`] suffices. Polling without a flush writes only full

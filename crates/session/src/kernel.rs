@@ -18,7 +18,7 @@ use tracewing_kernel::{
 use tracewing_units::{Cycles, Pid, Tid};
 use tracewing_vocabulary::environment;
 
-use crate::options::Options;
+use crate::options::{KernelGeometry, Options};
 use crate::scope::Scope;
 use crate::{Error, preload};
 
@@ -333,7 +333,8 @@ fn settings(
     recorded: &Scope,
 ) -> Result<tracewing_kernel::Options, Error> {
     let has_choice = options.system_wide || are_asked_for(options);
-    let sizes = (has_choice && options.has_kernel_geometry).then(|| kib(&options.geometry));
+    let geometry = if has_choice { options.kernel_geometry } else { KernelGeometry::Default };
+    let (total, sub_buffer) = kib(&options.geometry);
     Ok(tracewing_kernel::Options {
         globs: patterns(
             options.kernel_events.as_deref().unwrap_or_default(),
@@ -352,8 +353,12 @@ fn settings(
         },
         clock_class,
         uuid: random_uuid().map_err(Error::system("getrandom"))?,
-        buffer_kib: sizes.map_or_else(default_buffer_kib, |(total, _)| total),
-        sub_buffer_kib: sizes.map(|(_, sub_buffer)| sub_buffer),
+        buffer_kib: match geometry {
+            KernelGeometry::Default => default_buffer_kib(),
+            KernelGeometry::AtLeastDefault => total.max(default_buffer_kib()),
+            KernelGeometry::Same => total,
+        },
+        sub_buffer_kib: (geometry != KernelGeometry::Default).then_some(sub_buffer),
         overwrites: has_choice && options.geometry.mode() == Mode::Overwrite,
         env: match recorded {
             Scope::System => vec![(environment::SCOPE.into(), environment::SYSTEM.into())],

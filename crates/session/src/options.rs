@@ -181,6 +181,18 @@ impl ContextField {
     }
 }
 
+/// The shape of the kernel's buffers, if its events are requested: by name, by probes, or of the whole machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelGeometry {
+    /// Their own size, whatever shape those of programs have.
+    Default,
+    /// That of the buffers of programs, but no smaller than by default: of the number and the size of
+    /// sub-buffers, only one was chosen.
+    AtLeastDefault,
+    /// That of the buffers of programs.
+    Same,
+}
+
 /// A recording to be made.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -217,9 +229,8 @@ pub struct Options {
     pub system_wide: bool,
     /// Shape and mode of every buffer region; a flight recorder's always overwrite.
     pub geometry: Geometry,
-    /// The kernel's buffers have this shape, too, if its events are requested: by name, by probes, or of the
-    /// whole machine.
-    pub has_kernel_geometry: bool,
+    /// The shape of the kernel's buffers.
+    pub kernel_geometry: KernelGeometry,
     /// Time after which an event is in the trace folder.
     pub flush: Duration,
     /// Which programs share buffers.
@@ -263,7 +274,7 @@ impl Options {
             triggers: Vec::new(),
             duration: None,
             geometry: default_geometry(),
-            has_kernel_geometry: false,
+            kernel_geometry: KernelGeometry::Default,
             flush: FLUSH,
             sharing: Sharing::default(),
             clock: ClockChoice::default(),

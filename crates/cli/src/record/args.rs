@@ -190,8 +190,8 @@ pub struct BufferArgs {
     pub snapshot_on: Vec<SnapshotOn>,
 
     /// What a full buffer loses: the new event, or its oldest sub-buffer. With -k, --system-wide, --probe and
-    /// --usdt, this and the size and number of sub-buffers, if they are given, also apply to the kernel's
-    /// buffers
+    /// --usdt, this and the size and number of sub-buffers also apply to the kernel's buffers if they are
+    /// given (one of the two alone makes those no smaller)
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     pub on_full: OnFull,
 

@@ -19,7 +19,9 @@ use tracewing_kernel::Probe;
 use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::Options;
-use tracewing_session::options::{Action, Attach, ContextField, Rotate, Sharing, Trigger, When};
+use tracewing_session::options::{
+    Action, Attach, ContextField, KernelGeometry, Rotate, Sharing, Trigger, When,
+};
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
 use tracewing_trace::Zone;
@@ -77,7 +79,11 @@ pub fn options(args: &Args) -> Result<Options> {
         probes,
         system_wide: args.kernel.system_wide,
         geometry,
-        has_kernel_geometry: args.buffer.sub_buffers.is_some() || args.buffer.sub_buffer_size.is_some(),
+        kernel_geometry: match (args.buffer.sub_buffers, args.buffer.sub_buffer_size) {
+            (None, None) => KernelGeometry::Default,
+            (Some(_), Some(_)) => KernelGeometry::Same,
+            _ => KernelGeometry::AtLeastDefault,
+        },
         preload,
         profile: args.profile,
         stacks: args.call_graph.unwrap_or_default(),

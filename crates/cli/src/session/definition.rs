@@ -183,6 +183,13 @@ pub fn check(options: &Table, is_trigger: bool) -> Result<()> {
     if let Some(option) = of_machine.filter(|_| implied(options) == ["--all"]) {
         bail!("with --{option}, a channel records the whole machine: add --system-wide");
     }
+    let of_both = |option: &&String| !OF_TRIGGERS.iter().chain(&MORE_OF_TRIGGERS).any(|own| own == option);
+    if is_trigger
+        && is_of_channels(options)
+        && let Some(option) = options.keys().find(of_both)
+    {
+        bail!("--{option} cannot be used with --when-full and --when-size: they wait for no events");
+    }
     let does = OF_TRIGGERS.iter().any(|option| options.contains_key(*option));
     match (is_trigger, does) {
         (true, false) => bail!("a trigger does something: --do snapshot, for example, or --exec CMD"),

@@ -58,6 +58,8 @@ fn sizes_and_full_buffers_fire_as_well() {
     let saved = sessions.succeeds("session save web").text();
     assert_eq!(saved.matches("when-size").count(), 2, "{saved}");
     assert!(sessions.fails("channel add web x --when-full 50").contains("is an option of triggers"));
+    let both = sessions.fails("trigger add web both --when-full 50 --do notify -e pilot:*");
+    assert!(both.contains("--event cannot be used with --when-full"), "{both}");
     let folder = sessions.start("web");
     let mut pilot = Pilot::start(&sessions);
     let emitted = pilot.emit(10_000);
