@@ -2,9 +2,10 @@
 //! threads, and before it reads a byte that a program has written. `docs/explanation/security.md` says what
 //! this is good for, and what not.
 //!
-//! What the recorder runs for the user has the capabilities that it would have had without a recorder: root
-//! gets those of the bounding set by `exec`. Where it runs nothing, the bounding set is as small, and `exec`
-//! gives nothing back.
+//! Only where the recorder runs nothing for the user, so that the bounding set can be as small, and `exec`
+//! gives nothing back. What it runs has to have the capabilities that it would have had without a recorder,
+//! and may not get them by `exec`: the kernel then takes the program for one with raised privileges, takes
+//! samples no more of it (`begin_new_exec`, `fs/exec.c`), and writes no core dumps.
 
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits,
@@ -62,7 +63,8 @@ pub(crate) fn confine(options: &Options, attaches: bool) {
         capabilities_secure_bits().is_ok_and(|bits| !bits.contains(CapabilitiesSecureBits::NO_ROOT));
     let Ok(sets) = capabilities(None) else { return };
     // Without it, a debugger needs all capabilities that the other process has.
-    if !(is_root && is_usual && sets.permitted.contains(CapabilitySet::SYS_PTRACE)) {
+    if runs_something(options) || !(is_root && is_usual && sets.permitted.contains(CapabilitySet::SYS_PTRACE))
+    {
         return;
     }
     let mut needed = needed(options, attaches);
@@ -70,13 +72,11 @@ pub(crate) fn confine(options: &Options, attaches: bool) {
     if !sets.permitted.contains(CapabilitySet::PERFMON) {
         needed |= FILTERS;
     }
-    if !runs_something(options) {
-        for capability in CapabilitySet::all().difference(needed).iter() {
-            // The kernel refuses those that it does not have.
-            let _ = remove_capability_from_bounding_set(capability);
-        }
-        let _ = set_no_new_privs(true);
+    for capability in CapabilitySet::all().difference(needed).iter() {
+        // The kernel refuses those that it does not have.
+        let _ = remove_capability_from_bounding_set(capability);
     }
+    let _ = set_no_new_privs(true);
     let (permitted, effective) = (sets.permitted & needed, sets.effective & needed);
     let _ = set_capabilities(None, CapabilitySets { effective, permitted, inheritable: sets.inheritable });
 }

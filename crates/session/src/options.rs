@@ -211,6 +211,9 @@ pub struct Options {
     /// a command: those that run, and those that start later. Lasts until `duration` is over, or a signal
     /// comes.
     pub all_programs: bool,
+    /// This thread, and those that it starts, give up the capabilities that the recording does not need, for
+    /// good: for a process that does nothing else, and has no other threads.
+    pub is_confined: bool,
     /// What other commands can call the recording by.
     pub name: Option<String>,
     /// Done when something comes to pass.
@@ -270,6 +273,7 @@ impl Options {
             attach: None,
             with: None,
             all_programs: false,
+            is_confined: false,
             name: None,
             triggers: Vec::new(),
             duration: None,

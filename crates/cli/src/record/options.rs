@@ -67,6 +67,7 @@ pub fn options(args: &Args) -> Result<Options> {
     Ok(Options {
         with: with.transpose()?,
         all_programs: args.all,
+        is_confined: true,
         name: args.session.clone(),
         triggers: triggers(args),
         duration: args.duration,

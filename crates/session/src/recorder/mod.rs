@@ -108,8 +108,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     let clock = TraceClock::new(options.clock)?;
     profile::check(options, &clock)?;
     kernel::check(options)?;
-    // The kernel's files are mounted, if they were not, and this process still has a single thread.
-    confine(options, matches!(subject, Subject::Processes { .. } | Subject::Programs));
+    // The kernel's files are mounted now, if they were not, and no thread has been started.
+    if options.is_confined {
+        confine(options, matches!(subject, Subject::Processes { .. } | Subject::Programs));
+    }
     let output = Output::create(options)?;
     let files = options.buffers_in.as_deref().map(BufferFolder::create).transpose();
     let files = files.inspect_err(|_| output.discard())?;
