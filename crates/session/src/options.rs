@@ -181,7 +181,8 @@ impl ContextField {
     }
 }
 
-/// The shape of the kernel's buffers, if its events are requested: by name, by probes, or of the whole machine.
+/// The shape of the kernel's buffers, if its events are requested: by name, by probes, or of the whole
+/// machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelGeometry {
     /// Their own size, whatever shape those of programs have.
