@@ -108,7 +108,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     let clock = TraceClock::new(options.clock)?;
     profile::check(options, &clock)?;
     kernel::check(options)?;
-    // The kernel's files are mounted now, if they were not, and no thread has been started.
+    // The kernel's files are mounted by now, and at most `--probe` has left a thread, which reads a program.
     if options.is_confined {
         confine(options, matches!(subject, Subject::Processes { .. } | Subject::Programs));
     }
