@@ -4,10 +4,10 @@
 //! killed. It is replaced when the recording ends.
 
 use std::fs;
-use std::path::PathBuf;
 
 use serde::Serialize;
 use tracewing_files::Dir;
+use tracewing_proc::guarded::executable;
 use tracewing_units::{Cycles, Pid};
 
 use crate::Error;
@@ -308,9 +308,8 @@ pub struct ProcessDescription {
 impl ProcessDescription {
     /// A live process, as `/proc` describes it; names are empty if it does not.
     pub fn of(pid: Pid, uid: u32, joined: Cycles) -> Self {
-        let process = PathBuf::from(format!("/proc/{pid}"));
-        let name = fs::read(process.join("comm")).unwrap_or_default();
-        let executable = fs::read_link(process.join("exe")).unwrap_or_default();
+        let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let executable = executable(pid).unwrap_or_default();
         Self {
             pid,
             uid,

@@ -9,10 +9,9 @@
 
 use crate::statedump;
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::FileExt;
 use syscalls::Sysno;
-use tracewing_proc::{Sleeping, Status};
+use tracewing_proc::Status;
+use tracewing_proc::guarded::system_call;
 use tracewing_units::{Pid, Tid};
 
 /// A sleeping thread, as `/proc` shows it.
@@ -28,9 +27,7 @@ struct Sleep {
 impl Sleep {
     /// What a thread does; `None` if it is awake or has ended.
     fn of(process: Pid, tid: Tid) -> Option<Self> {
-        let call = Sleeping::of(process, tid).ok().flatten();
-        let call = call.filter(|call| is_native(process, call.returns_to));
-        let call = call.and_then(|call| usize::try_from(call.number).ok());
+        let call = system_call(process, tid);
         let (switches, is_stopped) = state_of_sleeper(&Status::of_thread(process, tid)?)?;
         Some(Self { process, switches, call: call.filter(|_| !is_stopped) })
     }
@@ -45,19 +42,6 @@ fn state_of_sleeper(status: &Status) -> Option<(u64, bool)> {
         _ => return None,
     };
     Some((status.switches()?, is_stopped))
-}
-
-/// Whether the call that returns to `pc` was made by the instruction `syscall` of x86-64. Calls of 32-bit
-/// programs and by `int 0x80` have other numbers, and of other processors nothing is known here.
-fn is_native(process: Pid, pc: u64) -> bool {
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
-    let mut instruction = [0; 2];
-    cfg!(target_arch = "x86_64")
-        && pc >= 2
-        && fs::File::open(format!("/proc/{process}/mem"))
-            .and_then(|memory| memory.read_exact_at(&mut instruction, pc - 2))
-            .is_ok()
-        && instruction == SYSCALL
 }
 
 /// Threads that sleep before their events are recorded.
@@ -158,7 +142,9 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn calls_by_another_instruction_than_syscall_have_no_name() {
+        use std::fs;
         use std::process::Command;
+        use tracewing_proc::Sleeping;
         use tracewing_testing::Cause;
 
         if !tracewing_testing::installed(&["as", "ld"]) {

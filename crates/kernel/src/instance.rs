@@ -3,20 +3,22 @@
 //!
 //! Its name is `tracewing-PID-START` (then `-2`, `-3`, …): process number and start time (clock ticks after
 //! boot, field 22 of `/proc/PID/stat`) of the recorder. The instance of a recorder that was killed is removed
-//! by its [`Guardian`]. Where that was killed as well, the next recorder recognises the instance by a process
-//! that is gone, or that started at another time, and removes it. Two things protect the instance of a living
-//! recorder: its name, and that the kernel refuses (`EBUSY`) to remove an instance of which `tracing_on` is
-//! open, which a recorder keeps open from the beginning; the latter even where the recorder lives in another
-//! PID namespace. (Files below `options/` do not keep an instance from being removed; Linux 6.18 dereferences
-//! freed memory when one of them is written then.)
+//! by its [`Guardian`], or by the process that makes its changes ([`crate::changer`]). Where that was killed
+//! as well, the next recorder recognises the instance by a process that is gone, or that started at another
+//! time, and removes it. Two things protect the instance of a living recorder: its name, and that the kernel
+//! refuses (`EBUSY`) to remove an instance of which `tracing_on` is open, which a recorder keeps open from
+//! the beginning; the latter even where the recorder lives in another PID namespace. (Files below `options/`
+//! do not keep an instance from being removed; Linux 6.18 dereferences freed memory when one of them is
+//! written then.)
 
+use crate::change::{self, Change};
 use crate::error::{Action, Error};
 use crate::guardian::Guardian;
 use crate::probes::{self, Probe};
 use crate::tracefs::{Tracefs, write};
 use rustix::io::Errno;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -34,7 +36,7 @@ pub(crate) struct Instance {
     root: PathBuf,
     path: PathBuf,
     removed: bool,
-    /// `tracing_on`, until the instance is to be removed.
+    /// `tracing_on`, to write to it, until the instance is to be removed.
     held: Option<File>,
     guardian: Option<Guardian>,
 }
@@ -45,14 +47,12 @@ impl Instance {
         let instances = tracefs.root().join("instances");
         remove_stale(&instances)?;
         // Those of a recorder that cannot be removed are in use.
-        let _ = probes::remove(tracefs.root(), |group| {
-            owner(&group.replace('_', "-")).is_some_and(|(pid, start)| start_time(pid) != Some(start))
-        });
+        let _ = probes::remove(tracefs.root(), |group| is_stale(&group.replace('_', "-")));
         let pid = Pid::from_unsigned(std::process::id());
         let own = format!("{PREFIX}{pid}-{}", start_time(pid).unwrap_or_default());
         let mut path = instances.join(&own);
         for nth in 2.. {
-            match fs::create_dir(&path) {
+            match Change::Make(&path).make() {
                 Ok(()) => break,
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                     path = instances.join(format!("{own}-{nth}"))
@@ -60,14 +60,26 @@ impl Instance {
                 Err(source) => return Err(Error::Tracefs { action: Action::Make, path, source }),
             }
         }
-        let guardian = Guardian::start(&path, &tracefs.root().join(probes::FILE));
+        let guardian = if change::are_made_elsewhere() {
+            None
+        } else {
+            Guardian::start(&path, &tracefs.root().join(probes::FILE))
+        };
         let mut instance =
             Self { root: tracefs.root().to_owned(), removed: false, held: None, guardian, path };
         let path = instance.path.join("tracing_on");
-        let held = File::open(&path);
+        let held = Change::open(&path);
         instance.held = Some(held.map_err(|source| Error::Tracefs { action: Action::Open, path, source })?);
-        instance.set("tracing_on", "0")?;
+        instance.switch(false)?;
         Ok(instance)
+    }
+
+    /// Has it record, or not.
+    pub(crate) fn switch(&self, on: bool) -> Result<(), Error> {
+        let failed =
+            |source| Error::Tracefs { action: Action::Write, path: self.path.join("tracing_on"), source };
+        let Some(mut held) = self.held.as_ref() else { return Ok(()) };
+        held.write_all(if on { b"1" } else { b"0" }).map_err(failed)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -96,11 +108,11 @@ impl Instance {
             return Ok(());
         }
         // An instance that cannot be removed shall at least cost nothing.
-        let quiet = self.set("tracing_on", "0").and_then(|()| self.set("events/enable", "0"));
+        let quiet = self.switch(false).and_then(|()| self.set("events/enable", "0"));
         drop(self.held.take());
         let begin = Instant::now();
         loop {
-            match fs::remove_dir(&self.path) {
+            match Change::Remove(&self.path).make() {
                 Ok(()) => break,
                 Err(e) if is_gone(&e) => break,
                 Err(e) if is_busy(&e) && begin.elapsed() < PATIENCE => sleep(Duration::from_millis(10)),
@@ -124,7 +136,7 @@ impl Drop for Instance {
     }
 }
 
-fn is_busy(error: &io::Error) -> bool {
+pub(crate) fn is_busy(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::BUSY.raw_os_error())
 }
 
@@ -138,22 +150,25 @@ fn remove_stale(instances: &Path) -> Result<(), Error> {
     let list = |source| Error::Tracefs { action: Action::List, path: instances.to_owned(), source };
     for entry in fs::read_dir(instances).map_err(list)? {
         let entry = entry.map_err(list)?;
-        let Some((pid, start)) = entry.file_name().to_str().and_then(owner) else { continue };
-        if start_time(pid) == Some(start) {
-            continue;
+        if entry.file_name().to_str().is_some_and(is_stale) {
+            // A process may look at it, or another recorder remove it right now: no reason not to record.
+            let _ = Change::Remove(&entry.path()).make();
         }
-        // A process may look at it, or another recorder remove it right now: no reason not to record.
-        let _ = fs::remove_dir(entry.path());
     }
     Ok(())
 }
 
 /// Process number and start time in an instance's name, if it is one of ours.
-fn owner(name: &str) -> Option<(Pid, u64)> {
+pub(crate) fn owner(name: &str) -> Option<(Pid, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     let (pid, start) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     let nth = parts.next().map(|n| n.parse::<u32>());
     (parts.next().is_none() && !matches!(nth, Some(Err(_)))).then_some((pid, start))
+}
+
+/// Whether an instance has the name of a recorder that is no more.
+pub(crate) fn is_stale(name: &str) -> bool {
+    owner(name).is_some_and(|(pid, start)| start_time(pid) != Some(start))
 }
 
 /// When a process started, in clock ticks after boot; `None` if there is none of that number, or only its

@@ -100,6 +100,8 @@
 
 mod asleep;
 mod buffers;
+mod change;
+mod changer;
 pub mod choose;
 mod class;
 mod clock;
@@ -127,6 +129,8 @@ mod stream;
 mod tracefs;
 
 pub use buffers::KernelBuffers;
+pub use change::change_by;
+pub use changer::Changer;
 pub use class::{Class, compile};
 pub use clock::KernelClock;
 pub use error::{Action, Error, FormatError, KernelText, Missing, RefusedEvent};

@@ -8,7 +8,8 @@
 //! refuses (`EBUSY`) to remove what an instance has enabled, which protects the probes of a living recorder
 //! in another PID namespace.
 
-use crate::error::{Error, KernelText};
+use crate::change::Change;
+use crate::error::{Action, Error, KernelText};
 use crate::tracefs::{Tracefs, read, write};
 use std::fs::File;
 use std::io;
@@ -112,10 +113,12 @@ pub(crate) fn remove(root: &Path, mut is_gone: impl FnMut(&str) -> bool) -> Resu
     for line in text.lines() {
         let Some((_, name)) = line.split(' ').next().and_then(|word| word.split_once(':')) else { continue };
         if name.split_once('/').is_some_and(|(group, _)| is_gone(group)) {
-            match write(&control, &format!("-:{name}")) {
+            match Change::Undefine(&control, name).make() {
                 // Another process was faster.
-                Err(Error::Tracefs { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => removed = Err(error),
+                Err(source) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => {
+                    removed = Err(Error::Tracefs { action: Action::Write, path: control.clone(), source });
+                }
                 Ok(()) => {}
             }
         }

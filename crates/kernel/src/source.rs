@@ -2,6 +2,7 @@
 //! enabled. It records nothing before [`Source::record`].
 
 use crate::buffers::{self, KernelBuffers};
+use crate::change::Change;
 use crate::choose::{Choice, choose, system_calls};
 use crate::class::{Class, compile};
 use crate::error::{Action, Error, RefusedEvent, joined};
@@ -78,6 +79,13 @@ impl Source {
             notices.push(format!("the kernel refused, left out: {}", joined(&refused)));
         }
         let cpus = open_cpus(&tracefs, &instance, options, buffers)?;
+        // A process that makes the changes for this one makes fewer from now on.
+        let settled = Change::Settle.make();
+        settled.map_err(|source| Error::Tracefs {
+            action: Action::Write,
+            path: tracefs.root().to_owned(),
+            source,
+        })?;
         let calls = system_calls(&available, &choice.events);
         let source =
             Self { tracefs, instance, scope: options.scope, buffers, classes, calls, first_probe, notices };
@@ -88,7 +96,7 @@ impl Source {
     /// [`Source::set_root_pid`] on.
     pub(crate) fn record(&self) -> Result<(), Error> {
         match self.scope {
-            Scope::System => self.instance.set("tracing_on", "1"),
+            Scope::System => self.instance.switch(true),
             Scope::Tree | Scope::Processes { .. } => Ok(()),
         }
     }
@@ -100,7 +108,7 @@ impl Source {
             return Err(Error::PidNamespace);
         }
         self.instance.set("set_event_pid", &pid.to_string())?;
-        self.instance.set("tracing_on", "1")
+        self.instance.switch(true)
     }
 
     /// The threads that live and are recorded; none where their numbers are not those of the events.
@@ -141,7 +149,7 @@ impl Source {
 
     /// Begins to record the threads that were added.
     pub(crate) fn resume(&self) -> Result<(), Error> {
-        self.instance.set("tracing_on", "1")
+        self.instance.switch(true)
     }
 
     /// The threads whose events are recorded.
@@ -157,7 +165,7 @@ impl Source {
 
     /// Stops recording; what is in the buffers can still be read.
     pub(crate) fn stop(&self) -> Result<(), Error> {
-        self.instance.set("tracing_on", "0")
+        self.instance.switch(false)
     }
 
     /// The note about probes of which no event was converted.

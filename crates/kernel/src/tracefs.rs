@@ -2,6 +2,7 @@
 //!
 //! Only reads outside of the own instance; instances are [`crate::instance`]'s business.
 
+use crate::change::Change;
 use crate::error::{Action, Error, FormatError, Missing};
 use crate::format::Format;
 use crate::page::PageLayout;
@@ -196,13 +197,12 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
 
 /// Empties a list in a file of tracefs.
 pub(crate) fn clear(path: &Path) -> Result<(), Error> {
-    let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
-    file.map(drop).map_err(|source| Error::Tracefs { action: Action::Write, path: path.to_owned(), source })
+    let emptied = Change::Empty(path).make();
+    emptied.map_err(|source| Error::Tracefs { action: Action::Write, path: path.to_owned(), source })
 }
 
 /// Writes a setting into a file of tracefs.
 pub(crate) fn write(path: &Path, value: &str) -> Result<(), Error> {
-    let file = fs::OpenOptions::new().write(true).open(path);
-    let result = file.and_then(|mut file| file.write_all(value.as_bytes()));
+    let result = Change::open(path).and_then(|mut file| file.write_all(value.as_bytes()));
     result.map_err(|source| Error::Tracefs { action: Action::Write, path: path.to_owned(), source })
 }

@@ -5,6 +5,7 @@
 //! | [`Status`] | `/proc/PID/status`, `/proc/PID/task/TID/status` |
 //! | [`Stat`] | `/proc/PID/stat`, `/proc/PID/task/TID/stat` |
 //! | [`Sleeping`] | `/proc/PID/task/TID/syscall` |
+//! | [`guarded`] | what only those see that may trace the process: `maps`, `root`, `exe`, `ns` |
 //!
 //! Names of threads are in these files, and can be any bytes. What the kernel does not show is `None`, as on
 //! a kernel that is too old for it or where the process has ended.
@@ -13,6 +14,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod guarded;
 mod sleeping;
 mod stat;
 mod status;

@@ -1,17 +1,18 @@
-//! Opens perf events (`perf_event_open(2)`) and explains the kernel's refusals.
+//! Which perf events are opened (`perf_event_open(2)`), and why the kernel refuses.
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use perf_event_open_sys as sys;
 use rustix::io::Errno;
-use sys::bindings::{self as abi, perf_event_attr};
+use sys::bindings as abi;
 use tracewing_abi::region::Clock;
 use tracewing_units::{Cpu, Pid, Tid};
 
 use crate::Error;
-use crate::record::{STACK_REGISTERS, Stacks};
+use crate::opening::{Heirs, Opening, Purpose};
+use crate::record::Stacks;
 
 /// Which processes are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +67,10 @@ impl Trigger {
         }
     }
 
-    fn event(self) -> (u32, u64) {
+    fn event(self) -> (u32, u32) {
         match self {
-            Self::Cycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CPU_CYCLES.into()),
-            Self::CpuClock => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_CLOCK.into()),
+            Self::Cycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CPU_CYCLES),
+            Self::CpuClock => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_CLOCK),
         }
     }
 }
@@ -153,63 +154,38 @@ impl Terms {
 
     /// Like [`Self::open_sampler`], for one thread.
     pub(crate) fn open_sampler_of(&self, tid: Tid, cpu: Cpu) -> io::Result<OwnedFd> {
-        let mut attribute = self.attribute(self.trigger.event());
-        attribute.__bindgen_anon_1.sample_freq = self.hertz.into();
-        let sample = abi::PERF_SAMPLE_IP
-            | abi::PERF_SAMPLE_TID
-            | abi::PERF_SAMPLE_TIME
-            | abi::PERF_SAMPLE_PERIOD
-            | abi::PERF_SAMPLE_CALLCHAIN;
-        attribute.sample_type = sample.into();
-        if let Stacks::Copied { bytes } = self.stacks {
-            attribute.sample_type |= u64::from(abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER);
-            attribute.sample_regs_user = STACK_REGISTERS;
-            attribute.sample_stack_user = bytes.into();
-            attribute.set_exclude_callchain_user(1);
-        }
-        attribute.clockid = self.clock;
-        attribute.set_freq(1);
-        attribute.set_mmap(1);
-        attribute.set_mmap2(1);
-        attribute.set_build_id(self.build_ids.into());
-        attribute.set_comm(1);
-        attribute.set_comm_exec(1);
-        attribute.set_task(1);
-        attribute.set_sample_id_all(1);
-        attribute.set_use_clockid(1);
-        attribute.set_exclude_callchain_kernel((!self.kernel).into());
-        self.open(&mut attribute, tid, number(cpu))
+        let stack = match self.stacks {
+            Stacks::FramePointers => 0,
+            Stacks::Copied { bytes } => bytes.into(),
+        };
+        let Self { hertz, build_ids, clock, .. } = *self;
+        let purpose = Purpose::Sample { hertz, stack, build_ids, clock };
+        let (event, cpu) = (self.trigger.event(), Some(cpu));
+        Opening { purpose, event, heirs: self.heirs(), kernel: self.kernel, tid, cpu }.open()
     }
 
     /// Opens an event of this thread on a CPU that records nothing. Its buffer receives the events of several
     /// threads.
     pub(crate) fn open_silent(&self, cpu: Cpu) -> io::Result<OwnedFd> {
-        let (kind, config) = (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_DUMMY.into());
-        let size = size_of::<perf_event_attr>() as u32;
-        let mut attribute = perf_event_attr { type_: kind, size, config, ..Default::default() };
-        attribute.clockid = self.clock;
-        attribute.set_use_clockid(1);
-        attribute.set_disabled(1);
-        attribute.set_exclude_kernel(1);
-        attribute.set_exclude_hv(1);
-        self.open(&mut attribute, Tid(0), number(cpu))
+        let purpose = Purpose::Collect { clock: self.clock };
+        let event = (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_DUMMY);
+        Opening { purpose, event, heirs: Heirs::None, kernel: false, tid: Tid(0), cpu: Some(cpu) }.open()
     }
 
     /// Opens a counting event: of a tree on any CPU, or of the system on one CPU. `(value, time enabled, time
     /// running)` can be read from it.
-    pub(crate) fn open_counter(&self, event: (u32, u64), cpu: Cpu) -> io::Result<OwnedFd> {
+    pub(crate) fn open_counter(&self, event: (u32, u32), cpu: Cpu) -> io::Result<OwnedFd> {
         self.open_counter_of(self.tid(), event, cpu)
     }
 
     /// Like [`Self::open_counter`], for one thread and what it starts, on any CPU.
-    pub(crate) fn open_counter_of(&self, tid: Tid, event: (u32, u64), cpu: Cpu) -> io::Result<OwnedFd> {
-        let mut attribute = self.attribute(event);
-        let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
-        attribute.read_format = times.into();
-        match self.subject {
-            Subject::Tree(_) | Subject::Processes { .. } => self.open(&mut attribute, tid, -1),
-            Subject::System => self.open(&mut attribute, tid, number(cpu)),
-        }
+    pub(crate) fn open_counter_of(&self, tid: Tid, event: (u32, u32), cpu: Cpu) -> io::Result<OwnedFd> {
+        let cpu = match self.subject {
+            Subject::Tree(_) | Subject::Processes { .. } => None,
+            Subject::System => Some(cpu),
+        };
+        let (purpose, heirs) = (Purpose::Count, self.heirs());
+        Opening { purpose, event, heirs, kernel: self.kernel, tid, cpu }.open()
     }
 
     /// The thread argument for the kernel. For running processes the calling thread stands in for theirs.
@@ -221,41 +197,14 @@ impl Terms {
         }
     }
 
-    fn attribute(&self, (kind, config): (u32, u64)) -> perf_event_attr {
-        let is_inherited = self.subject != Subject::System;
-        let mut attribute = perf_event_attr {
-            type_: kind,
-            size: size_of::<perf_event_attr>() as u32,
-            config,
-            ..Default::default()
-        };
-        attribute.set_disabled(1);
-        attribute.set_inherit(is_inherited.into());
-        attribute.set_inherit_thread((self.subject == Subject::Processes { children: false }).into());
-        attribute.set_enable_on_exec(matches!(self.subject, Subject::Tree(_)).into());
-        attribute.set_exclude_kernel((!self.kernel).into());
-        attribute.set_exclude_hv(1);
-        attribute.set_exclude_idle(1);
-        attribute
-    }
-
-    /// Opens an event on a CPU, or on any with -1.
-    fn open(&self, attribute: &mut perf_event_attr, tid: Tid, cpu: libc::c_int) -> io::Result<OwnedFd> {
-        let flags = abi::PERF_FLAG_FD_CLOEXEC.into();
-        // SAFETY: the attribute is as long as its `size` says, zero where nothing is set, and borrowed
-        // exclusively.
-        let descriptor = unsafe { sys::perf_event_open(attribute, tid.0, cpu, -1, flags) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
+    fn heirs(&self) -> Heirs {
+        match self.subject {
+            Subject::Tree(_) => Heirs::FromExec,
+            Subject::Processes { children: false } => Heirs::Threads,
+            Subject::Processes { children: true } => Heirs::All,
+            Subject::System => Heirs::None,
         }
-        // SAFETY: the kernel has just opened it for us.
-        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
-}
-
-/// The CPU argument for the kernel; one that is out of range yields an error about an absent CPU.
-fn number(cpu: Cpu) -> libc::c_int {
-    cpu.0.try_into().unwrap_or(libc::c_int::MAX)
 }
 
 /// Redirects an event's records to the buffer of another event on the same CPU.

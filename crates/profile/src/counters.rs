@@ -10,17 +10,17 @@ use crate::attribute::{Terms, switch};
 struct Kind {
     /// Name of its field.
     name: &'static str,
-    event: (u32, u64),
+    event: (u32, u32),
     /// Whether it counts only what the kernel does.
     kernel: bool,
 }
 
 const fn software(name: &'static str, config: u32, kernel: bool) -> Kind {
-    Kind { name, event: (abi::PERF_TYPE_SOFTWARE, config as u64), kernel }
+    Kind { name, event: (abi::PERF_TYPE_SOFTWARE, config), kernel }
 }
 
 const fn hardware(name: &'static str, config: u32) -> Kind {
-    Kind { name, event: (abi::PERF_TYPE_HARDWARE, config as u64), kernel: false }
+    Kind { name, event: (abi::PERF_TYPE_HARDWARE, config), kernel: false }
 }
 
 /// The time that threads ran, in nanoseconds.
@@ -46,7 +46,7 @@ impl Available {
         Self::of(terms.kernel, |event| terms.open_counter(event, cpu).is_ok())
     }
 
-    fn of(kernel: bool, is_there: impl Fn((u32, u64)) -> bool) -> Self {
+    fn of(kernel: bool, is_there: impl Fn((u32, u32)) -> bool) -> Self {
         let can_be_had = |kind: &&Kind| (kernel || !kind.kernel) && is_there(kind.event);
         Self(KINDS.iter().filter(can_be_had).collect())
     }

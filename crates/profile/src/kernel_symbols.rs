@@ -2,9 +2,10 @@
 //! at each boot. Only functions that were hit by samples are written.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::File;
+use std::io;
 
-const TABLE: &str = "/proc/kallsyms";
+use crate::opening::symbols;
 
 /// A function of the kernel.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(crate) struct KernelSymbols {
 impl KernelSymbols {
     /// The running kernel's functions; `None` if it hides them (`kptr_restrict`).
     pub(crate) fn of_this_kernel() -> Option<Self> {
-        Self::parse(fs::read_to_string(TABLE).ok()?)
+        Self::parse(io::read_to_string(File::from(symbols().ok()?)).ok()?)
     }
 
     fn parse(text: String) -> Option<Self> {

@@ -9,7 +9,8 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `attribute` | opens perf events and explains refusals |
+//! | `attribute` | which perf events are opened, and why the kernel refuses |
+//! | `opening` | opens them, here or in another process |
 //! | `ring` | the buffer that the kernel writes records into |
 //! | `record` | decodes records |
 //! | `clock` | converts the records' times to the recording's clock |
@@ -46,6 +47,7 @@ mod jit;
 mod kernel_symbols;
 mod map_place;
 mod map_reader;
+mod opening;
 mod perf_map;
 mod present;
 mod processes;
@@ -61,5 +63,6 @@ mod writer;
 pub use attribute::{Subject, check};
 pub use error::Error;
 pub use followed::Unsampled;
+pub use opening::{REQUEST, open, open_by};
 pub use record::Stacks;
 pub use recorder::{NextTrace, Options, ProfileRecorder, Rotated, Summary};

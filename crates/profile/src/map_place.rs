@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
-use tracewing_proc::{Stat, Status};
+use tracewing_proc::{Stat, Status, guarded};
 use tracewing_units::Pid;
 
 /// A process's begin is known to a tick, and a file's time to the timer's interrupt.
@@ -120,13 +120,12 @@ impl Place {
     /// The place for a process; if it has ended already, that for a process of this user which has begun with
     /// the recording. `None` if this process has no more descriptors.
     pub(crate) fn of(pid: Pid, recording_began: i64) -> Option<Self> {
-        let folder = |root: &str| open(root, FOLDER, Mode::empty()).ok().map(Folder::of);
         let living = || {
             let (status, stat) = (Status::of(pid)?, Stat::of(pid)?);
             let number =
                 status.field("NSpid").and_then(|all| all.split_whitespace().next_back()?.parse().ok());
             Some(Self {
-                folder: folder(&format!("/proc/{pid}/root"))?,
+                folder: Folder::of(guarded::root(pid).ok()?),
                 number: number.unwrap_or(pid.0),
                 owner: status.users()?[1],
                 began: began(&stat)?,
@@ -134,7 +133,8 @@ impl Place {
         };
         living().or_else(|| {
             let owner = rustix::process::geteuid().as_raw();
-            Some(Self { folder: folder("/")?, number: pid.0, owner, began: recording_began })
+            let root = open("/", FOLDER, Mode::empty()).ok()?;
+            Some(Self { folder: Folder::of(root), number: pid.0, owner, began: recording_began })
         })
     }
 

@@ -1,10 +1,11 @@
 //! Threads and code mappings that existed before the recording of the whole system began, as `/proc` lists
 //! them (`proc_pid_maps(5)`). Processes that end in the meantime are left out.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::str::FromStr;
 
+use tracewing_proc::guarded;
 use tracewing_programs::image::MapsLine;
 use tracewing_units::{Pid, Tid};
 
@@ -41,8 +42,7 @@ pub(crate) fn report_of(processes: &[Pid], mut each: impl FnMut(&Record<'_>, Thr
 pub(crate) fn mappings_of(pid: Pid, each: impl FnMut(Mapping<'_>)) {
     let mut maps = Vec::new();
     // What was read before a failure is used.
-    let _ =
-        File::open(format!("/proc/{pid}/maps")).and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps));
+    let _ = guarded::maps(pid).and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps));
     let thread = Thread { pid, tid: pid.first_thread() };
     maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(thread, line)).for_each(each);
 }

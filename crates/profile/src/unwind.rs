@@ -11,11 +11,12 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
+use tracewing_proc::guarded;
 use tracewing_programs::elf::{Section, UnwindTables};
 use tracewing_units::Pid;
 
@@ -197,9 +198,11 @@ fn read(pid: Pid, (path, build_id): &FileName) -> Option<Arc<UnwindTables>> {
         return vdso().map(Arc::new);
     }
     let path = Path::new(OsStr::from_bytes(path));
-    let in_its_root: PathBuf =
-        [Path::new(&format!("/proc/{pid}/root")), path.strip_prefix("/").ok()?].iter().collect();
-    let tables = UnwindTables::read(&in_its_root).or_else(|| UnwindTables::read(path))?;
+    if !path.is_absolute() {
+        return None;
+    }
+    let in_its_root = guarded::mapped_file(pid, path).ok().and_then(UnwindTables::of_file);
+    let tables = in_its_root.or_else(|| UnwindTables::read(path))?;
     let is_same = build_id.is_empty() || tables.build_id.is_empty() || tables.build_id == *build_id;
     is_same.then(|| Arc::new(tables))
 }

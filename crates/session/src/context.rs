@@ -18,6 +18,7 @@ use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::names::Announced;
 use tracewing_consumer::snapshot::Snapshot;
+use tracewing_proc::guarded::{self, NAMESPACES};
 use tracewing_proc::{Stat, Status};
 use tracewing_units::{Cycles, Pid, Tid};
 use tracewing_vocabulary::FieldKind;
@@ -117,7 +118,7 @@ impl Contexts {
             let Some(tid) = task.file_name().to_str().and_then(|tid| tid.parse().ok()).map(Tid) else {
                 continue;
             };
-            if let Some(values) = self.read(pid, &process, &task.path()) {
+            if let Some(values) = self.read((pid, tid), &process, &task.path()) {
                 self.found(tid, values);
             }
         }
@@ -128,7 +129,7 @@ impl Contexts {
     }
 
     /// Reads what is recorded of a thread with this folder; `None` if it has ended.
-    fn read(&self, pid: Pid, process: &[u8], task: &Path) -> Option<Values> {
+    fn read(&self, (pid, tid): (Pid, Tid), process: &[u8], task: &Path) -> Option<Values> {
         use ContextField::{Cgroup, Gid, Namespaces, Process, Thread, Uid};
         let text = |field, read: &dyn Fn() -> Vec<u8>| if self.has(field) { read() } else { Vec::new() };
         let (mut uid, mut gid) = (UNKNOWN, UNKNOWN);
@@ -145,7 +146,7 @@ impl Contexts {
             uid,
             gid,
             cgroup: text(Cgroup, &|| group(&fs::read_to_string(task.join("cgroup")).unwrap_or_default())),
-            namespaces: text(Namespaces, &|| namespaces(&task.join("ns"))),
+            namespaces: text(Namespaces, &|| namespaces(pid, tid)),
         })
     }
 
@@ -340,15 +341,9 @@ fn group(text: &str) -> Vec<u8> {
 
 /// The namespaces in `/proc/PID/ns`; empty if they cannot be read, which needs the right to trace the
 /// process.
-fn namespaces(folder: &Path) -> Vec<u8> {
-    let mut all = Vec::new();
-    for name in ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"] {
-        // `mnt:[4026531841]`
-        let Ok(link) = fs::read_link(folder.join(name)) else { continue };
-        let link: String = link.to_string_lossy().chars().filter(|c| !matches!(c, '[' | ']')).collect();
-        all.push(link);
-    }
-    all.join(" ").into_bytes()
+fn namespaces(pid: Pid, tid: Tid) -> Vec<u8> {
+    let all = NAMESPACES.iter().zip(guarded::namespaces(pid, tid)).filter(|(_, number)| *number != 0);
+    all.map(|(name, number)| format!("{name}:{number}")).collect::<Vec<_>>().join(" ").into_bytes()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use tracewing_proc::Status;
+use tracewing_proc::guarded::{self, NAMESPACES};
 
 use crate::credentials::Peer;
 
@@ -33,7 +34,9 @@ impl Domain {
     pub(crate) fn of(peer: Peer) -> Option<Self> {
         let folder = format!("/proc/{}", peer.pid);
         let status = Status::of(peer.pid)?;
-        let user_namespace = fs::metadata(format!("{folder}/ns/user")).ok()?.ino();
+        let namespaces = NAMESPACES.iter().zip(guarded::namespaces(peer.pid, peer.pid.first_thread()));
+        let is_users = |(name, number): &(&&str, u64)| **name == "user" && *number != 0;
+        let (_, user_namespace) = namespaces.into_iter().find(|found| is_users(found))?;
         let owner = fs::metadata(&folder).ok()?.uid();
         let label = fs::read_to_string(format!("{folder}/attr/current")).unwrap_or_default();
         let domain = Self::new(&status, user_namespace, owner, label)?;

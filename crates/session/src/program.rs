@@ -1,9 +1,9 @@
 //! A process as `/proc` shows it: its name, its parent, and whether it is still the same one.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
-use tracewing_proc::Stat;
+use tracewing_proc::{Stat, guarded};
 use tracewing_rules::Process;
 use tracewing_units::Pid;
 
@@ -25,11 +25,12 @@ impl Program {
     /// The living process with this id.
     pub(crate) fn of(pid: Pid) -> Self {
         let stat = stat(pid);
+        let (path, stack) = guarded::program(pid);
         Self {
             pid,
-            name: executable(pid).or_else(|| main_thread(pid)).unwrap_or_default(),
+            name: path.as_deref().and_then(file_name).or_else(|| main_thread(pid)).unwrap_or_default(),
             began: stat.as_ref().and_then(Stat::began).unwrap_or(0),
-            stack: stat.as_ref().and_then(|stat| stat.field(28)).unwrap_or(0),
+            stack: if stat.is_some() { stack } else { 0 },
         }
     }
 
@@ -63,9 +64,8 @@ pub(crate) fn parent(pid: Pid) -> Option<Pid> {
     stat(pid)?.parent()
 }
 
-fn executable(pid: Pid) -> Option<String> {
-    let path = fs::read_link(PathBuf::from(format!("/proc/{pid}/exe"))).ok()?;
-    let name = path.file_name()?.to_string_lossy();
+fn file_name(executable: &Path) -> Option<String> {
+    let name = executable.file_name()?.to_string_lossy();
     // The kernel's words for a file that was replaced.
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }

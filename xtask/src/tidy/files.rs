@@ -26,8 +26,8 @@ const CALLS: &[&str] = &[
 const EXEMPT: &[(&str, &str)] = &[
     ("crates/files/", "the crate itself"),
     ("crates/testing/", "tests only"),
-    ("crates/kernel/src/instance.rs", "instances of tracefs, in which only root writes"),
-    ("crates/kernel/src/tracefs.rs", "files of tracefs"),
+    ("crates/kernel/src/change.rs", "tracefs, in which only root writes"),
+    ("crates/kernel/src/changer.rs", "instances of tracefs"),
     ("crates/session/src/socket.rs", "the socket's folder, which has rules of its own"),
 ];
 

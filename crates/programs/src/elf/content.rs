@@ -2,6 +2,7 @@
 //! large lengths and consists of holes.
 
 use std::cell::Cell;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
@@ -23,8 +24,12 @@ pub(crate) struct Content {
 impl Content {
     /// Opens the file; `None` if it is not an ordinary file.
     pub(crate) fn open(path: &Path) -> Option<Self> {
-        let file = tracewing_files::open_regular(path).ok()?;
-        Some(Self { cache: ReadCache::new(Blocks::new(file)), left: Cell::new(MOST) })
+        tracewing_files::open_regular(path).ok().map(Self::of)
+    }
+
+    /// That of an ordinary file.
+    pub(crate) fn of(file: File) -> Self {
+        Self { cache: ReadCache::new(Blocks::new(file)), left: Cell::new(MOST) }
     }
 
     /// Whether `size` more bytes may be held.

@@ -1,6 +1,7 @@
 //! The tables by which a debugger or profiler finds the callers of code without frame pointers: `.eh_frame`
 //! (LSB Core 5.0, 10.6). The index of them that files have, too, is not used: it may contradict them.
 
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,8 +41,12 @@ impl UnwindTables {
     /// Reads the tables of an executable or library; `None` if it is neither, has none, or has some with
     /// loops, which no compiler writes: following a stack would not end.
     pub fn read(path: &Path) -> Option<Self> {
-        let content = Content::open(path)?;
-        Self::of(object::File::parse(&content).ok()?)
+        Self::of(object::File::parse(&Content::open(path)?).ok()?)
+    }
+
+    /// The same, of an open file, which is a regular one.
+    pub fn of_file(file: File) -> Option<Self> {
+        Self::of(object::File::parse(&Content::of(file)).ok()?)
     }
 
     /// The tables of an image that is in memory as it is in a file, such as the vdso; `None` as for

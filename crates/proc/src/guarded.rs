@@ -1,0 +1,297 @@
+//! What the kernel shows of a process only to those that may trace it (`PTRACE_MODE_READ`, ptrace(2)).
+//!
+//! Each look is a small request, so that another process can take it ([`look_by`]): one with the right to do
+//! so (`CAP_SYS_PTRACE`), which reads nothing that programs write into buffers. The kernel checks this right
+//! when a file is opened (`maps`, `root`), so that process gives the open file away; or when it is read
+//! (`stat`, `syscall`, links), so that it reads.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{Mode, OFlags, open};
+use tracewing_units::{Pid, Tid};
+
+use crate::{Sleeping, Stat};
+
+/// What a look gives.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// At most [`LONGEST`].
+    pub bytes: Vec<u8>,
+    /// An open file.
+    pub file: Option<OwnedFd>,
+}
+
+/// Most bytes of a request, and of what it gives.
+pub const LONGEST: usize = 3 * size_of::<i32>() + 4096;
+
+/// Namespaces of a thread, in the order in which [`namespaces`] gives them.
+pub const NAMESPACES: [&str; 8] = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
+
+/// Bytes of `maps` that are read to find a file in it: enough for 65,530 mappings, the kernel's usual limit.
+const MOST_MAPS: u64 = 16 << 20;
+
+type Looker = Box<dyn Fn(&[u8]) -> io::Result<Seen> + Send + Sync>;
+
+static LOOKER: OnceLock<Looker> = OnceLock::new();
+
+/// From now on, `looker` takes the looks of this process, and gives the result of [`look`]. Only the first
+/// call has an effect.
+pub fn look_by(looker: impl Fn(&[u8]) -> io::Result<Seen> + Send + Sync + 'static) {
+    let _ = LOOKER.set(Box::new(looker));
+}
+
+/// Takes the look that a request asks for, which may come from any process. A file is opened for it only if
+/// the process that it asks about executes that file.
+///
+/// # Errors
+/// The kernel's, or `EINVAL` if the request is none.
+pub fn look(request: &[u8]) -> io::Result<Seen> {
+    match Look::decode(request).ok_or(io::ErrorKind::InvalidInput)? {
+        Look::File(pid, path) if !executes(pid, path) => Err(io::ErrorKind::NotFound.into()),
+        look => look.here(),
+    }
+}
+
+/// The path of a process's executable, in the words of the kernel.
+pub fn executable(pid: Pid) -> Option<PathBuf> {
+    program(pid).0
+}
+
+/// The path of a process's executable, and the address at which its stack begins; 0 if that is unknown.
+pub fn program(pid: Pid) -> (Option<PathBuf>, u64) {
+    let bytes = Look::Program(pid).take().unwrap_or_default().bytes;
+    let (stack, path) =
+        bytes.split_first_chunk().map_or((0, &bytes[..]), |(stack, path)| (u64::from_le_bytes(*stack), path));
+    ((!path.is_empty()).then(|| OsStr::from_bytes(path).into()), stack)
+}
+
+/// Numbers of the namespaces of a thread, as in [`NAMESPACES`]; 0 for those that are unknown.
+pub fn namespaces(pid: Pid, tid: Tid) -> [u64; NAMESPACES.len()] {
+    let bytes = Look::Namespaces(pid, tid).take().unwrap_or_default().bytes;
+    let mut numbers = [0; NAMESPACES.len()];
+    let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+    numbers.iter_mut().zip(words).for_each(|(place, number)| *place = number);
+    numbers
+}
+
+/// Opens a process's list of mappings.
+///
+/// # Errors
+/// There is no such process, or it may not be looked into.
+pub fn maps(pid: Pid) -> io::Result<File> {
+    Look::Maps(pid).take()?.file.map(File::from).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Opens a process's root, only to look files up from it (`O_PATH`).
+///
+/// # Errors
+/// As [`maps`].
+pub fn root(pid: Pid) -> io::Result<OwnedFd> {
+    Look::Root(pid).take()?.file.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Opens a file that a process executes, by the path that `maps` has, to read it.
+///
+/// # Errors
+/// As [`maps`]; there is no such file, or it is no regular one.
+pub fn mapped_file(pid: Pid, path: &Path) -> io::Result<File> {
+    let file = Look::File(pid, path.as_os_str().as_bytes()).take()?.file;
+    file.map(File::from).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// The number of the system call of x86-64 in which a thread sleeps; `None` if it is in none, or has made it
+/// by another instruction than `syscall`: calls of 32-bit programs have other numbers.
+pub fn system_call(pid: Pid, tid: Tid) -> Option<usize> {
+    let bytes = Look::Call(pid, tid).take().ok()?.bytes;
+    usize::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look<'p> {
+    Program(Pid),
+    Namespaces(Pid, Tid),
+    Maps(Pid),
+    Root(Pid),
+    Call(Pid, Tid),
+    File(Pid, &'p [u8]),
+}
+
+impl<'p> Look<'p> {
+    /// Takes it, here or in the process that does so for this one.
+    fn take(self) -> io::Result<Seen> {
+        LOOKER.get().map_or_else(|| self.here(), |looker| looker(&self.encode()))
+    }
+
+    fn here(self) -> io::Result<Seen> {
+        let bytes = |bytes| Ok(Seen { bytes, file: None });
+        let file = |file| Ok(Seen { bytes: Vec::new(), file: Some(file) });
+        match self {
+            Self::Program(pid) => {
+                let stack = Stat::of(pid).and_then(|stat| stat.field(28)).unwrap_or(0_u64);
+                let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+                bytes([&stack.to_le_bytes(), path.as_os_str().as_bytes()].concat())
+            }
+            Self::Namespaces(pid, tid) => {
+                let number = |name| namespace(pid, tid, name).unwrap_or(0).to_le_bytes();
+                bytes(NAMESPACES.map(number).concat())
+            }
+            Self::Maps(pid) => file(File::open(format!("/proc/{pid}/maps"))?.into()),
+            Self::Root(pid) => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                file(open(format!("/proc/{pid}/root"), flags, Mode::empty())?)
+            }
+            Self::Call(pid, tid) => {
+                let call = Sleeping::of(pid, tid).ok().flatten();
+                let call = call.filter(|call| is_native(pid, call.returns_to));
+                bytes(call.map_or(-1, |call| call.number).to_le_bytes().to_vec())
+            }
+            Self::File(pid, path) => {
+                let below: PathBuf = Path::new(OsStr::from_bytes(path)).components().skip(1).collect();
+                let path = Path::new(&format!("/proc/{pid}/root")).join(below);
+                file(tracewing_files::open_regular(&path)?.into())
+            }
+        }
+    }
+
+    fn encode(self) -> Vec<u8> {
+        let (kind, pid, tid, path): (i32, _, _, &[u8]) = match self {
+            Self::Program(pid) => (0, pid, Tid(0), &[]),
+            Self::Namespaces(pid, tid) => (1, pid, tid, &[]),
+            Self::Maps(pid) => (2, pid, Tid(0), &[]),
+            Self::Root(pid) => (3, pid, Tid(0), &[]),
+            Self::Call(pid, tid) => (4, pid, tid, &[]),
+            Self::File(pid, path) => (5, pid, Tid(0), path),
+        };
+        let numbers = [kind, pid.0, tid.0].map(i32::to_le_bytes);
+        [numbers.as_flattened(), path].concat()
+    }
+
+    /// What [`Look::encode`] has made, or any other bytes.
+    fn decode(request: &'p [u8]) -> Option<Self> {
+        let (numbers, path) = request.split_at_checked(3 * size_of::<i32>())?;
+        let numbers = numbers.as_chunks().0.iter().map(|number| i32::from_le_bytes(*number));
+        let [kind, pid, tid] = numbers.collect::<Vec<_>>()[..] else { return None };
+        let (pid, tid) = (Pid(pid), Tid(tid));
+        let look = match kind {
+            0 => Self::Program(pid),
+            1 => Self::Namespaces(pid, tid),
+            2 => Self::Maps(pid),
+            3 => Self::Root(pid),
+            4 => Self::Call(pid, tid),
+            5 => Self::File(pid, path),
+            _ => return None,
+        };
+        let is_whole = matches!(look, Self::File(..)) || path.is_empty();
+        (pid > Pid(0) && tid >= Tid(0) && is_whole && request.len() <= LONGEST).then_some(look)
+    }
+}
+
+/// The number of a namespace, of which a link says `mnt:[4026531841]`.
+fn namespace(pid: Pid, tid: Tid, name: &str) -> Option<u64> {
+    let link = fs::read_link(format!("/proc/{pid}/task/{tid}/ns/{name}")).ok()?;
+    link.to_str()?.strip_prefix(name)?.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Whether the call that returns to `pc` was made by the instruction `syscall` of x86-64. Calls of 32-bit
+/// programs and by `int 0x80` have other numbers, and of other processors nothing is known here.
+fn is_native(process: Pid, pc: u64) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let mut instruction = [0; 2];
+    cfg!(target_arch = "x86_64")
+        && pc >= 2
+        && File::open(format!("/proc/{process}/mem"))
+            .and_then(|memory| memory.read_exact_at(&mut instruction, pc - 2))
+            .is_ok()
+        && instruction == SYSCALL
+}
+
+/// Whether a process has mapped the file with this path, in the words of `maps`, as code.
+fn executes(pid: Pid, path: &[u8]) -> bool {
+    let mut maps = Vec::new();
+    let file = File::open(format!("/proc/{pid}/maps"));
+    if path.is_empty() || file.and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps)).is_err() {
+        return false;
+    }
+    maps.split(|byte| *byte == b'\n').any(|line| {
+        let mut fields = line.splitn(6, |byte| *byte == b' ');
+        let access = fields.nth(1).unwrap_or_default();
+        access.get(2) == Some(&b'x') && fields.nth(3).unwrap_or_default().trim_ascii_start() == path
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Pid {
+        Pid::from_unsigned(std::process::id())
+    }
+
+    #[test]
+    fn the_calling_process_is_seen() {
+        let (path, stack) = program(own());
+        assert_eq!(path, std::env::current_exe().ok());
+        assert!(stack > 0);
+        let numbers = namespaces(own(), own().first_thread());
+        assert!(numbers.iter().all(|number| *number > 0), "{numbers:?}");
+        assert_ne!(numbers[2], numbers[3]);
+        let mut text = String::new();
+        maps(own()).unwrap().read_to_string(&mut text).unwrap();
+        assert!(text.contains("r-xp"));
+        assert!(root(own()).is_ok());
+        assert!(mapped_file(own(), &path.unwrap()).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_seen_of_no_process() {
+        let none = Pid(i32::MAX);
+        assert_eq!(program(none), (None, 0));
+        assert_eq!(namespaces(none, none.first_thread()), [0; 8]);
+        assert_eq!(system_call(none, none.first_thread()), None);
+        assert!(
+            maps(none).is_err() && root(none).is_err() && mapped_file(none, Path::new("/bin/sh")).is_err()
+        );
+    }
+
+    #[test]
+    fn requests_say_what_is_looked_at() {
+        let (pid, tid) = (Pid(7), Tid(8));
+        for look in [
+            Look::Program(pid),
+            Look::Namespaces(pid, tid),
+            Look::Maps(pid),
+            Look::Root(pid),
+            Look::Call(pid, tid),
+            Look::File(pid, b"/lib/x.so"),
+        ] {
+            let bytes = look.encode();
+            assert_eq!(Look::decode(&bytes), Some(look));
+            let is_file = matches!(look, Look::File(..));
+            assert_eq!(Look::decode(&[&bytes[..], b"x"].concat()).is_some(), is_file, "{look:?}");
+        }
+        assert_eq!(Look::decode(&Look::Maps(Pid(0)).encode()), None);
+        assert_eq!(Look::decode(&Look::Maps(Pid(-1)).encode()), None);
+        assert_eq!(Look::decode(&Look::Call(pid, Tid(-1)).encode()), None);
+        assert_eq!(Look::decode(&[6, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(Look::decode(&Look::File(pid, &[b'/'; LONGEST]).encode()), None);
+        assert_eq!(Look::decode(&[0; 11]), None);
+        assert!(look(&[]).is_err());
+    }
+
+    #[test]
+    fn others_get_only_files_that_the_process_executes() {
+        let exe = executable(own()).unwrap();
+        let asked = |path: &Path| look(&Look::File(own(), path.as_os_str().as_bytes()).encode());
+        assert!(asked(&exe).unwrap().file.is_some());
+        for other in ["/etc/passwd", "", "/proc/self/exe", "/"] {
+            assert!(asked(Path::new(other)).is_err(), "{other}");
+        }
+    }
+}
