@@ -8,7 +8,7 @@ pub(crate) const SUM: usize = 4;
 
 /// The file that is being written.
 pub(crate) struct Body<'w> {
-    out: &'w mut dyn Write,
+    out: &'w mut (dyn Write + Send),
     /// Bytes written so far.
     pub(crate) offset: u64,
     /// Why it cannot be written further; nothing is written then.
@@ -16,12 +16,12 @@ pub(crate) struct Body<'w> {
 }
 
 impl<'w> Body<'w> {
-    pub(crate) fn new(out: &'w mut dyn Write) -> Self {
+    pub(crate) fn new(out: &'w mut (dyn Write + Send)) -> Self {
         Body::after(out, 0)
     }
 
     /// One that continues after so many bytes.
-    pub(crate) fn after(out: &'w mut dyn Write, offset: u64) -> Self {
+    pub(crate) fn after(out: &'w mut (dyn Write + Send), offset: u64) -> Self {
         Body { out, offset, failure: None }
     }
 

@@ -1,66 +1,54 @@
-//! Makes an index while the recording is read: states of tracks become leaves and levels.
+//! Makes an index while the recording is read: states of tracks, numbered and joined, become blocks, which a
+//! [`Writer`] makes.
 
+use crate::blocks::Addition;
 use crate::body::Body;
-use crate::leaf::{OpenLeaf, SPANS, Span};
-use crate::levels::Levels;
-use crate::row::{Entry, Row, RowId, RowKind};
+use crate::leaf::Span;
+use crate::row::{Row, RowId, RowKind};
 use crate::table::Table;
-use crate::values::{OpenValues, Value};
-use crate::wakes::{OpenWakes, Wakers};
+use crate::values::Value;
+use crate::wakes::Wakers;
+use crate::writer::Writer;
 use std::collections::BTreeMap;
 use tracewing_timeline::{CLASSES, End, Sink, StateId, StateNames, Track, TrackId, WokenBy};
 use tracewing_units::{Duration, Pid, Timestamp};
 
 /// Takes the states of a recording.
 pub(crate) struct Builder<'w> {
-    pub(crate) body: Body<'w>,
+    pub(crate) writer: Writer<'w>,
     /// Time 0, once it is known.
     pub(crate) begin: Option<Timestamp>,
     pub(crate) table: Table,
     pub(crate) wakers: Wakers,
     rows: Vec<OpenRow>,
-    room: Room,
     /// Before this time, user mode of some thread was of unknown mode.
     doubted: Duration,
     /// Of one that was made by [`Builder::same`]: how many rows the other one had.
     known: Option<usize>,
 }
 
-/// A row while it is made.
+/// A row while it is made, without its blocks.
 #[derive(Clone)]
 struct OpenRow {
     row: Row,
     /// The last state, which the next one may extend.
     last: Option<Span>,
-    leaf: OpenLeaf,
-    wakes: OpenWakes,
     /// Whether its thread or task has ended.
     has_ended: bool,
     /// Whether none of it is shown.
     is_hidden: bool,
-    /// Only for rows that have filled a block.
-    levels: Option<Box<Levels>>,
-    /// Only for counters.
-    values: Option<Box<OpenValues>>,
     /// Of a thread, the states of CPUs that run it, by class.
     on_cpu: [Option<StateId>; CLASSES],
-}
-
-/// Memory that is used again for each block.
-#[derive(Default)]
-struct Room {
-    block: Vec<u8>,
 }
 
 impl<'w> Builder<'w> {
     pub(crate) fn new(body: Body<'w>) -> Self {
         Builder {
-            body,
+            writer: Writer::new(body),
             begin: None,
             table: Table::new(&StateNames::default()),
             wakers: Wakers::default(),
             rows: Vec::new(),
-            room: Room::default(),
             doubted: Duration::ZERO,
             known: None,
         }
@@ -90,10 +78,16 @@ impl<'w> Builder<'w> {
             Some(last) if last.state == state && last.to == from => last.to = to,
             last => {
                 if let Some(before) = last.replace(Span { state, from, to }) {
-                    open.keep(before, &self.table, &mut self.room, &mut self.body);
+                    self.keep(of, before);
                 }
             }
         }
+    }
+
+    /// A state is over, and the next one is another.
+    #[inline]
+    fn keep(&mut self, of: TrackId, span: Span) {
+        self.writer.add(Addition::Span { of, class: self.table.class(span.state), span });
     }
 
     /// An event happened, which is a state of a nanosecond. Those of the same time lie side by side, so that
@@ -106,7 +100,7 @@ impl<'w> Builder<'w> {
         if from < to
             && let Some(before) = open.last.replace(Span { state, from, to })
         {
-            open.keep(before, &self.table, &mut self.room, &mut self.body);
+            self.keep(of, before);
         }
     }
 
@@ -121,18 +115,13 @@ impl<'w> Builder<'w> {
     pub(crate) fn counter(&mut self, number: u32, name: &str, unit: &str, of: Option<TrackId>) -> TrackId {
         let kind = RowKind::Counter(number);
         let (name, unit, parent) = (name.to_owned(), unit.to_owned(), of.map(RowId));
-        let new = self.add(Row { name, unit, parent, is_followed: true, ..Row::new(kind) });
-        self.rows[new as usize].values = Some(Box::default());
-        new
+        self.add(Row { name, unit, parent, is_followed: true, ..Row::new(kind) })
     }
 
     /// A counter had this value.
     pub(crate) fn value(&mut self, of: TrackId, value: u64, from: Timestamp, to: Timestamp) {
         let (from, to) = (self.time(from), self.time(to));
-        let open = &mut self.rows[of as usize];
-        if let Some(values) = &mut open.values {
-            values.add(Value { value, from, to }, &mut open.row, &mut self.body);
-        }
+        self.writer.add(Addition::Value { of, value: Value { value, from, to } });
     }
 
     /// Nothing of a row is shown.
@@ -153,29 +142,30 @@ impl<'w> Builder<'w> {
     }
 
     fn add(&mut self, row: Row) -> TrackId {
-        let (last, leaf, wakes, levels, values) = Default::default();
-        let (has_ended, is_hidden, on_cpu) = (false, false, [None; CLASSES]);
-        self.rows.push(OpenRow { row, last, leaf, wakes, has_ended, is_hidden, levels, values, on_cpu });
+        self.writer.add(Addition::Row(row.kind));
+        let (last, has_ended, is_hidden, on_cpu) = (None, false, false, [None; CLASSES]);
+        self.rows.push(OpenRow { row, last, has_ended, is_hidden, on_cpu });
         (self.rows.len() - 1) as TrackId
     }
 
     /// Another one with the same rows, which writes to `body`: it can be finished while this one continues.
     /// Events are certain up to `reached`, states up to the last that has ended.
-    pub(crate) fn same<'b>(&self, body: Body<'b>, reached: Duration) -> Builder<'b> {
+    pub(crate) fn same<'b>(&mut self, body: Body<'b>, reached: Duration) -> Builder<'b> {
+        let blocks = self.writer.here();
         let mut rows = self.rows.clone();
-        for open in &mut rows {
+        for (of, open) in (0..).zip(&mut rows) {
             let thread = if open.row.is_part() { open.row.parent } else { None };
             let has_ended = thread.map_or(open.has_ended, |of| self.rows[of.0 as usize].has_ended);
             open.row.certain = match open.row.kind {
                 _ if has_ended => Duration::MAX,
                 RowKind::Events(_) | RowKind::Samples => reached,
-                RowKind::Counter(_) => open.values.as_ref().map_or(Duration::ZERO, |values| values.certain()),
+                RowKind::Counter(_) => blocks.values_certain(of),
                 _ => open.last.map_or(Duration::ZERO, |last| last.to),
             };
         }
+        let writer = Writer::of(blocks.same(body));
         let (table, wakers, known) = (self.table.clone(), self.wakers.clone(), Some(self.rows.len()));
-        let (begin, doubted, room) = (self.begin, self.doubted, Room::default());
-        Builder { body, begin, table, wakers, rows, room, doubted, known }
+        Builder { writer, begin: self.begin, table, wakers, rows, doubted: self.doubted, known }
     }
 
     /// For how long modes were doubted, summed up: if it grows, states that were certain have changed.
@@ -183,24 +173,36 @@ impl<'w> Builder<'w> {
         self.rows.iter().map(|open| open.row.doubted).sum()
     }
 
-    pub(crate) fn finish(&mut self) -> Vec<Row> {
+    /// What it writes to; this thread does so from now on.
+    pub(crate) fn body(&mut self) -> &mut Body<'w> {
+        &mut self.writer.here().body
+    }
+
+    /// All rows, with states and wakers, and what was written to.
+    pub(crate) fn finish(mut self) -> (Vec<Row>, Table, Wakers, Body<'w>) {
+        for of in 0..self.rows.len() {
+            if let Some(last) = self.rows[of].last.take() {
+                self.keep(of as TrackId, last);
+            }
+            self.writer.add(Addition::End { of: of as TrackId });
+        }
+        let (blocks, body) = self.writer.into_blocks().finish();
         let mut rows = Vec::with_capacity(self.rows.len());
-        for mut open in std::mem::take(&mut self.rows) {
-            open.end(&self.table, &mut self.room, &mut self.body);
-            if let RowKind::Cpu(_) = open.row.kind {
-                open.row.doubted = self.doubted;
+        for (open, blocks) in self.rows.into_iter().zip(blocks) {
+            let mut row = open.row.with_blocks_of(blocks);
+            if let RowKind::Cpu(_) = row.kind {
+                row.doubted = self.doubted;
             }
             if open.is_hidden {
-                let row = &mut open.row;
                 (row.begin, row.end, row.used) = (Duration::MAX, Duration::ZERO, Duration::ZERO);
                 (row.leaves, row.levels) = (Vec::new(), Vec::new());
             }
-            rows.push(open.row);
+            rows.push(row);
         }
         let new = self.known.map_or(&mut [][..], |known| &mut rows[known..]);
         new.iter_mut().for_each(|row| row.certain = Duration::ZERO);
         add_processes(&mut rows);
-        rows
+        (rows, self.table, self.wakers, body)
     }
 }
 
@@ -244,7 +246,7 @@ impl Sink for Builder<'_> {
 
     fn woken(&mut self, of: TrackId, by: WokenBy, at: Timestamp) {
         let at = self.time(at);
-        self.rows[of as usize].wakes.push(at, by, &mut self.wakers, &mut self.body);
+        self.writer.add(Addition::Wake { of, waker: self.wakers.number(by), at });
     }
 
     fn doubt_mode(&mut self, of: TrackId, until: Timestamp) {
@@ -259,7 +261,10 @@ impl Sink for Builder<'_> {
         (open.row.process, open.row.is_followed) = (end.process, end.is_followed);
         end.name.clone_into(&mut open.row.name);
         open.has_ended = true;
-        open.end(&self.table, &mut self.room, &mut self.body);
+        if let Some(last) = open.last.take() {
+            self.keep(of, last);
+        }
+        self.writer.add(Addition::End { of });
     }
 
     fn dumped(&mut self, of: TrackId, process: Pid, name: &[u8]) {
@@ -267,53 +272,6 @@ impl Sink for Builder<'_> {
         row.process.get_or_insert(process);
         if row.name.is_empty() {
             row.name = String::from_utf8_lossy(name).into_owned();
-        }
-    }
-}
-
-impl OpenRow {
-    /// A state is over, and the next one is another.
-    #[inline]
-    fn keep(&mut self, span: Span, table: &Table, room: &mut Room, body: &mut Body<'_>) {
-        self.row.covers(span.from, span.to);
-        self.leaf.push(span);
-        if self.leaf.count == SPANS {
-            self.levels.get_or_insert_default();
-            self.flush(table, room, body);
-        }
-    }
-
-    fn flush(&mut self, table: &Table, room: &mut Room, body: &mut Body<'_>) {
-        let (from, to, count) = (self.leaf.from, self.leaf.to, self.leaf.count);
-        if let Some(levels) = &mut self.levels {
-            // What was written into memory just now can be read.
-            for span in self.leaf.spans().flatten() {
-                levels.push((table.class(span.state), span), (span.from, span.to), body);
-            }
-        }
-        let running = self.leaf.sums.iter().filter(|(state, _)| table.class(*state).is_running());
-        self.row.used += running.map(|(_, ns)| *ns).sum();
-        room.block.clear();
-        self.leaf.finish(&mut room.block);
-        let (offset, length) = body.block(&room.block);
-        self.row.leaves.push(Entry { from, to, offset, length, count });
-    }
-
-    /// Nothing follows.
-    fn end(&mut self, table: &Table, room: &mut Room, body: &mut Body<'_>) {
-        if let Some(last) = self.last.take() {
-            self.keep(last, table, room, body);
-        }
-        if self.leaf.count > 0 {
-            self.flush(table, room, body);
-        }
-        self.leaf = OpenLeaf::default();
-        self.row.wakes.extend(std::mem::take(&mut self.wakes).finish(body));
-        if let Some(levels) = self.levels.take() {
-            self.row.levels = levels.finish(body);
-        }
-        if let Some(values) = self.values.take() {
-            values.end(&mut self.row, body);
         }
     }
 }

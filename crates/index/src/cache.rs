@@ -139,7 +139,7 @@ impl Cache {
     ) -> Result<Made, Error> {
         let again = file.try_clone().map_err(|cause| Error::Io { path: self.path.clone(), cause })?;
         let mut out = Careful::new(folder, file);
-        let place = (&mut out as &mut dyn Write, self.path.as_path());
+        let place = (&mut out as &mut (dyn Write + Send), self.path.as_path());
         let identity = identity::of(recording);
         let made = make(recording, identity, place, &self.path, watch);
         let made = made.and_then(|made| {

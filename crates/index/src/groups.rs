@@ -25,7 +25,7 @@ pub(crate) fn add(
     (file, path): (File, &Path),
     identity: Identity,
     least: usize,
-    out: &mut (impl Write + Seek),
+    out: &mut (impl Write + Seek + Send),
 ) -> Result<Option<u64>, Error> {
     let io = |cause| Error::Io { path: path.to_owned(), cause };
     let Some(index) = Index::open(file, path, identity)? else { return Ok(None) };

@@ -5,7 +5,7 @@
 //! | module | does |
 //! |---|---|
 //! | `cache` | [`Cache`]: where indexes are kept, and for how long |
-//! | `make`, `builder`, `table`, `parts`, `own`, `system`, `counters` | the one pass over a recording that makes it |
+//! | `make`, `builder`, `blocks`, `writer`, `table`, `parts`, `own`, `system`, `counters` | the one pass over a recording that makes it |
 //! | `live` | the same pass while the recording is made |
 //! | `format` | the file: head, tail ([`Tail`]), foot |
 //! | `row` | [`Row`]: what has states over time, and where its blocks are |
@@ -44,6 +44,7 @@
 
 #![warn(unreachable_pub)]
 
+mod blocks;
 mod body;
 mod builder;
 mod bytes;
@@ -72,6 +73,7 @@ mod tests;
 mod values;
 mod wakes;
 mod woken;
+mod writer;
 
 pub use cache::Cache;
 pub use error::{Damage, Damaged, Error};

@@ -231,14 +231,15 @@ impl Cache {
         let io = |cause| Error::Io { path: self.path().to_owned(), cause };
         let (failed, mut rest) = (Cell::new(false), Vec::new());
         let pass = ongoing.analysis();
-        let (offset, known) = (pass.states.sink.body.offset, pass.states.sink.count());
+        let (offset, known) = (pass.states.sink.body().offset, pass.states.sink.count());
         let changed = pass.states.sink.doubted().as_ns();
         let mut copy = pass.same(Body::after(&mut rest, offset), end, &failed).map_err(io)?;
         ongoing.report(end, &mut copy);
-        let (mut builder, names, _, losses) = copy.close(end).map_err(io)?;
+        let (builder, names, _, losses) = copy.close(end).map_err(io)?;
         let texts = ongoing.names().clone();
         let (events, is_partial) = (ongoing.events(), ongoing.is_partial());
         let parts = &ongoing.analysis().parts;
+        let (rows, table, wakers, _) = builder.finish();
         let tail = Tail {
             begin,
             length: end - begin,
@@ -246,11 +247,10 @@ impl Cache {
             is_partial,
             is_cut_off: false,
             losses,
-            rows: builder.finish(),
-            states: builder.table.finish(&names, &texts, |number| parts.name(number, functions)),
-            wakers: builder.wakers.finish(&texts),
+            rows,
+            states: table.finish(&names, &texts, |number| parts.name(number, functions)),
+            wakers: wakers.finish(&texts),
         };
-        drop(builder);
         let (mut new, mut same) = (Vec::with_capacity(tail.rows.len() - known), HashMap::new());
         for row in &tail.rows[known..] {
             // What it is a part of comes before it.
@@ -268,7 +268,7 @@ impl Cache {
 fn has_failed(ongoing: &mut Ongoing<'_, Pass<'_>>, is_flushed: bool) -> bool {
     let pass = ongoing.analysis();
     if is_flushed {
-        pass.states.sink.body.flush();
+        pass.states.sink.body().flush();
     }
     pass.is_done()
 }

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::thread::{self, available_parallelism};
 use tracewing_analysis::{Analysis, FunctionId, Input, Loss, Names, Pairs, Party, Ran};
 use tracewing_timeline::{StateNames, States};
 use tracewing_trace::super_trace::{Change, Fold, Scope};
@@ -74,7 +75,7 @@ impl Analysis for Pass<'_> {
     }
 
     fn is_done(&self) -> bool {
-        self.failed.set(self.states.has_failed() || self.states.sink.body.has_failed());
+        self.failed.set(self.states.has_failed() || self.states.sink.writer.has_failed());
         self.failed.get()
     }
 }
@@ -122,7 +123,7 @@ impl<'w> Pass<'w> {
     pub(crate) fn failure(self) -> Option<std::io::Error> {
         match self.states.finish() {
             Err(failure) => Some(failure),
-            Ok((builder, _)) => builder.body.finish().err(),
+            Ok((builder, _)) => builder.writer.into_blocks().body.finish().err(),
         }
     }
 
@@ -143,6 +144,13 @@ impl<'w> Pass<'w> {
     }
 }
 
+/// From this size on, in bytes, another thread makes the blocks if there is a CPU for it.
+const SHARED: u64 = 4 << 20;
+
+fn is_shared(recording: &Recording) -> bool {
+    recording.bytes() >= SHARED && available_parallelism().map_or(1, usize::from) > 1
+}
+
 /// Reads a recording and writes its index to `out`; `scratch` is a folder for temporary files.
 ///
 /// # Errors
@@ -150,7 +158,7 @@ impl<'w> Pass<'w> {
 pub(crate) fn make(
     recording: &Recording,
     identity: Identity,
-    (out, path): (&mut dyn Write, &Path),
+    (out, path): (&mut (dyn Write + Send), &Path),
     scratch: &Path,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Made, Error> {
@@ -161,9 +169,14 @@ pub(crate) fn make(
     let failed = Cell::new(false);
     let filter = Filter::default();
     let mut pass = Pass::new(body, Pairs::of(recording, &filter), scratch, &failed);
-    let ran = tracewing_analysis::run(recording, &filter, &mut pass, watch)?;
-    let (bytes, rows) = conclude(pass, &ran, &head).map_err(io)?;
-    Ok(Made { ran, bytes, rows })
+    thread::scope(|scope| {
+        if is_shared(recording) {
+            pass.states.sink.writer.move_apart(scope, thread::Builder::new);
+        }
+        let ran = tracewing_analysis::run(recording, &filter, &mut pass, watch)?;
+        let (bytes, rows) = conclude(pass, &ran, &head).map_err(io)?;
+        Ok(Made { ran, bytes, rows })
+    })
 }
 
 /// Writes what is left when all has been read. Returns the size of the index and the number of its rows.
@@ -186,15 +199,16 @@ pub(crate) fn conclude(pass: Pass<'_>, ran: &Ran, head: &[u8; HEAD]) -> std::io:
 /// Writes what is left when all has been read; `tail` has neither states nor rows yet. Returns the size of
 /// the index and the number of its rows.
 pub(crate) fn complete(
-    mut builder: Builder<'_>,
+    builder: Builder<'_>,
     (names, texts, function): (&StateNames, &Names, impl FnMut(FunctionId) -> String),
     head: &[u8; HEAD],
     mut tail: Tail,
 ) -> std::io::Result<(u64, u64)> {
-    tail.rows = builder.finish();
-    tail.states = builder.table.finish(names, texts, function);
-    tail.wakers = builder.wakers.finish(texts);
-    let (mut body, bytes) = (builder.body, tail.write());
+    let (rows, table, wakers, mut body) = builder.finish();
+    tail.rows = rows;
+    tail.states = table.finish(names, texts, function);
+    tail.wakers = wakers.finish(texts);
+    let bytes = tail.write();
     let foot = format::foot(head, body.offset, &bytes);
     body.write(&bytes);
     body.write(&foot);

@@ -129,6 +129,12 @@ impl Row {
         }
     }
 
+    /// The same with the times, values and blocks of another one.
+    pub(crate) fn with_blocks_of(self, other: Row) -> Row {
+        let Row { kind, name, process, parent, is_followed, certain, unit, doubted, .. } = self;
+        Row { kind, name, process, parent, is_followed, certain, unit, doubted, ..other }
+    }
+
     pub(crate) fn covers(&mut self, begin: Duration, end: Duration) {
         (self.begin, self.end) = (self.begin.min(begin), self.end.max(end));
     }

@@ -32,15 +32,33 @@ pub enum Waker {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wakers {
     wakers: Vec<WokenBy>,
-    numbers: HashMap<WokenBy, u32>,
+    /// Of threads and tasks by their tracks, of interrupts by their names, of others.
+    tracks: Vec<Option<u32>>,
+    interrupts: Vec<Option<u32>>,
+    others: HashMap<WokenBy, u32>,
 }
 
 impl Wakers {
-    fn number(&mut self, by: WokenBy) -> u32 {
-        *self.numbers.entry(by).or_insert_with(|| {
-            self.wakers.push(by);
-            (self.wakers.len() - 1) as u32
-        })
+    #[inline]
+    pub(crate) fn number(&mut self, by: WokenBy) -> u32 {
+        let known = match by {
+            WokenBy::Track(track) => self.tracks.get(track as usize).copied().flatten(),
+            WokenBy::Interrupt(Some(name)) => self.interrupts.get(name.0 as usize).copied().flatten(),
+            WokenBy::Interrupt(None) | WokenBy::Unknown => self.others.get(&by).copied(),
+        };
+        known.unwrap_or_else(|| self.add(by))
+    }
+
+    #[cold]
+    fn add(&mut self, by: WokenBy) -> u32 {
+        let new = self.wakers.len() as u32;
+        self.wakers.push(by);
+        match by {
+            WokenBy::Track(track) => keep(&mut self.tracks, track as usize, new),
+            WokenBy::Interrupt(Some(name)) => keep(&mut self.interrupts, name.0 as usize, new),
+            WokenBy::Interrupt(None) | WokenBy::Unknown => _ = self.others.insert(by, new),
+        }
+        new
     }
 
     /// All of them, with their names.
@@ -54,6 +72,13 @@ impl Wakers {
     }
 }
 
+fn keep(numbers: &mut Vec<Option<u32>>, place: usize, number: u32) {
+    if numbers.len() <= place {
+        numbers.resize(place + 1, None);
+    }
+    numbers[place] = Some(number);
+}
+
 /// The block of a row that is being filled, and where the others are.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenWakes {
@@ -65,8 +90,8 @@ pub(crate) struct OpenWakes {
 }
 
 impl OpenWakes {
-    /// Adds the next wake.
-    pub(crate) fn push(&mut self, at: Duration, by: WokenBy, wakers: &mut Wakers, body: &mut Body<'_>) {
+    /// Adds the next wake, by the waker of this number.
+    pub(crate) fn push(&mut self, at: Duration, waker: u32, body: &mut Body<'_>) {
         let at = at.max(self.last);
         // Blocks have no time in common.
         if self.count >= WAKES && at > self.last {
@@ -76,7 +101,7 @@ impl OpenWakes {
             (self.from, self.last) = (at, at);
         }
         put_time(&mut self.block, at - self.last);
-        put(&mut self.block, wakers.number(by).into());
+        put(&mut self.block, waker.into());
         (self.last, self.count) = (at, self.count + 1);
     }
 

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use tracewing_trace::super_trace::{Change, Doing, Lwp, LwpSerial, Name, TaskSerial, UserThread, Waker};
 use tracewing_units::{Cpu, Pid, Task, Tid, Timestamp};
 
+/// CPUs below this number are found by it.
+const SMALL_CPUS: u32 = 1 << 10;
+
 /// Number of a track, which the [`Sink`] gives.
 pub type TrackId = u32;
 
@@ -108,7 +111,9 @@ pub struct States<S> {
     /// Tracks by the serial number of the LWP or user thread.
     lwps: Vec<Option<TrackId>>,
     tasks: Vec<Option<TrackId>>,
-    cpus: BTreeMap<Cpu, TrackId>,
+    /// By number; great ones apart.
+    cpus: Vec<Option<TrackId>>,
+    great_cpus: BTreeMap<Cpu, TrackId>,
     /// The last LWP of each number.
     by_tid: HashMap<Tid, TrackId>,
     /// Indexed by the LWP's serial number.
@@ -125,7 +130,8 @@ impl<S: Sink> States<S> {
             folder: folder.to_owned(),
             lwps: Vec::new(),
             tasks: Vec::new(),
-            cpus: BTreeMap::new(),
+            cpus: Vec::new(),
+            great_cpus: BTreeMap::new(),
             by_tid: HashMap::new(),
             pending: Vec::new(),
             failure: None,
@@ -156,6 +162,7 @@ impl<S: Sink> States<S> {
             lwps: self.lwps.clone(),
             tasks: self.tasks.clone(),
             cpus: self.cpus.clone(),
+            great_cpus: self.great_cpus.clone(),
             by_tid: self.by_tid.clone(),
             pending,
             failure: None,
@@ -253,7 +260,10 @@ impl<S: Sink> States<S> {
                     Ok(())
                 })
             }
-            None => pending.undecided.clear(),
+            None => {
+                pending.undecided.clear();
+                Ok(())
+            }
         };
         self.pending[lwp.serial.0] = Some(pending);
         self.check(done);
@@ -332,8 +342,22 @@ impl<S: Sink> States<S> {
     }
 
     /// The track of a CPU; a new one if it has none yet.
+    #[inline]
     pub fn cpu_track(&mut self, cpu: Cpu) -> TrackId {
-        *self.cpus.entry(cpu).or_insert_with(|| self.sink.track(Track::Cpu(cpu)))
+        match self.cpus.get(cpu.0 as usize) {
+            Some(Some(known)) => *known,
+            _ => self.find_cpu(cpu),
+        }
+    }
+
+    #[cold]
+    fn find_cpu(&mut self, cpu: Cpu) -> TrackId {
+        if cpu.0 >= SMALL_CPUS {
+            return *self.great_cpus.entry(cpu).or_insert_with(|| self.sink.track(Track::Cpu(cpu)));
+        }
+        let new = self.sink.track(Track::Cpu(cpu));
+        *at(&mut self.cpus, cpu.0 as usize) = Some(new);
+        new
     }
 
     fn pending(&mut self, serial: LwpSerial) -> &mut Pending {

@@ -5,9 +5,9 @@
 //! bytes goes to a file.
 
 use crate::state::StateId;
+use std::fs::File;
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use tempfile::SpooledTempFile;
 use tracewing_units::Timestamp;
 
 /// Bytes kept in memory per LWP that runs user threads.
@@ -15,6 +15,9 @@ const MEMORY: usize = 64 << 10;
 
 /// Encoded size of an interval: state, begin, end.
 const SIZE: usize = 4 + 8 + 8;
+
+/// Intervals that are read from the file at once.
+const BLOCK: usize = 128;
 
 /// A state of an LWP, which may be one of its user thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,27 +31,40 @@ pub(crate) struct Interval {
 #[derive(Debug)]
 pub(crate) struct Undecided {
     folder: PathBuf,
-    file: SpooledTempFile,
-    count: u64,
+    /// The first states of a long queue, and how many they are.
+    file: Option<(File, u64)>,
+    /// The last states.
+    recent: Vec<Interval>,
 }
 
 impl Undecided {
     /// An empty queue; the file, if one is needed, lies in `folder`.
     pub(crate) fn new(folder: &Path) -> Self {
-        Undecided { folder: folder.to_owned(), file: tempfile::spooled_tempfile_in(MEMORY, folder), count: 0 }
+        Undecided { folder: folder.to_owned(), file: None, recent: Vec::new() }
     }
 
     /// Appends a state.
     ///
     /// # Errors
     /// The file cannot be written.
+    #[inline]
     pub(crate) fn push(&mut self, interval: Interval) -> Result<()> {
-        let mut bytes = [0; SIZE];
-        bytes[..4].copy_from_slice(&interval.state.0.to_le_bytes());
-        bytes[4..12].copy_from_slice(&interval.from.as_ns().to_le_bytes());
-        bytes[12..].copy_from_slice(&interval.to.as_ns().to_le_bytes());
-        self.count += 1;
-        self.file.write_all(&bytes)
+        self.recent.push(interval);
+        if self.recent.len() < MEMORY / size_of::<Interval>() { Ok(()) } else { self.store() }
+    }
+
+    /// Moves what is in memory to the file.
+    #[cold]
+    fn store(&mut self) -> Result<()> {
+        let (file, count) = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert((tempfile::tempfile_in(&self.folder)?, 0)),
+        };
+        let bytes: Vec<[u8; SIZE]> = self.recent.iter().map(bytes).collect();
+        file.write_all(bytes.as_flattened())?;
+        *count += bytes.len() as u64;
+        self.recent.clear();
+        Ok(())
     }
 
     /// Another queue of the same states.
@@ -56,12 +72,14 @@ impl Undecided {
     /// # Errors
     /// The file cannot be read, or another one cannot be written.
     pub(crate) fn same(&mut self) -> Result<Self> {
-        let mut same = Undecided::new(&self.folder);
-        let size = self.count * SIZE as u64;
-        self.file.rewind()?;
-        std::io::copy(&mut Read::by_ref(&mut self.file).take(size), &mut same.file)?;
-        self.file.seek(SeekFrom::Start(size))?;
-        same.count = self.count;
+        let mut same = Undecided { recent: self.recent.clone(), ..Undecided::new(&self.folder) };
+        if let Some((file, count)) = &mut self.file {
+            let mut copy = tempfile::tempfile_in(&self.folder)?;
+            file.rewind()?;
+            std::io::copy(&mut Read::by_ref(file).take(*count * SIZE as u64), &mut copy)?;
+            file.seek(SeekFrom::Start(*count * SIZE as u64))?;
+            same.file = Some((copy, *count));
+        }
         Ok(same)
     }
 
@@ -69,30 +87,44 @@ impl Undecided {
     ///
     /// # Errors
     /// The file cannot be read, or `each` fails.
+    #[inline]
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Interval) -> Result<()>) -> Result<()> {
-        self.file.rewind()?;
-        let mut room = [[0; SIZE]; 128];
-        while self.count > 0 {
-            let some = room.len().min(usize::try_from(self.count).unwrap_or(usize::MAX));
-            let some = &mut room[..some];
-            self.file.read_exact(some.as_flattened_mut())?;
-            self.count -= some.len() as u64;
-            some.iter().try_for_each(|bytes| each(interval(bytes)))?;
+        if let Some((file, count)) = self.file.take() {
+            read(file, count, &mut each)?;
         }
-        self.clear()
+        self.recent.iter().try_for_each(|interval| each(*interval))?;
+        self.recent.clear();
+        Ok(())
     }
 
     /// Empties the queue.
-    ///
-    /// # Errors
-    /// The file cannot be used.
-    pub(crate) fn clear(&mut self) -> Result<()> {
-        self.count = 0;
-        if self.file.is_rolled() {
-            self.file = tempfile::spooled_tempfile_in(MEMORY, &self.folder);
-        }
-        self.file.rewind()
+    pub(crate) fn clear(&mut self) {
+        self.file = None;
+        self.recent.clear();
     }
+}
+
+/// Passes all intervals of a file to `each`.
+#[cold]
+fn read(mut file: File, mut count: u64, each: &mut impl FnMut(Interval) -> Result<()>) -> Result<()> {
+    file.rewind()?;
+    let mut room = [[0; SIZE]; BLOCK];
+    while count > 0 {
+        let some = BLOCK.min(usize::try_from(count).unwrap_or(usize::MAX));
+        let some = &mut room[..some];
+        file.read_exact(some.as_flattened_mut())?;
+        count -= some.len() as u64;
+        some.iter().try_for_each(|bytes| each(interval(bytes)))?;
+    }
+    Ok(())
+}
+
+fn bytes(interval: &Interval) -> [u8; SIZE] {
+    let mut bytes = [0; SIZE];
+    bytes[..4].copy_from_slice(&interval.state.0.to_le_bytes());
+    bytes[4..12].copy_from_slice(&interval.from.as_ns().to_le_bytes());
+    bytes[12..].copy_from_slice(&interval.to.as_ns().to_le_bytes());
+    bytes
 }
 
 fn interval(bytes: &[u8; SIZE]) -> Interval {
@@ -146,7 +178,7 @@ mod tests {
         undecided
             .push(Interval { state: StateId::USER, from: Timestamp::from_ns(1), to: Timestamp::from_ns(1) })
             .expect("memory");
-        undecided.clear().expect("memory");
+        undecided.clear();
         undecided.drain(|interval| panic!("{interval:?}")).expect("memory");
     }
 }

@@ -17,6 +17,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::thread;
 use tracewing_analysis::Names;
 use tracewing_timeline::{Class, Sink, StateId, StateNames, Track};
 use tracewing_units::{Cpu, Duration, Tid, Timestamp};
@@ -28,11 +29,31 @@ const IDENTITY: Identity = Identity(7);
 
 /// The bytes of an index of threads that do what the models say; each thread also runs on a CPU of its own.
 fn written(models: &[Model]) -> Vec<u8> {
-    let (mut bytes, names) = (Vec::new(), StateNames::default());
-    let head = format::head(IDENTITY);
-    let mut body = Body::new(&mut bytes);
-    body.write(&head);
-    let mut builder = Builder::new(body);
+    let mut bytes = Vec::new();
+    write(models, Builder::new(begun(&mut bytes)));
+    bytes
+}
+
+/// The same, of which another thread makes the blocks, if the system gives one.
+fn written_apart(models: &[Model], new: fn() -> thread::Builder) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut builder = Builder::new(begun(&mut bytes));
+    thread::scope(|scope| {
+        builder.writer.move_apart(scope, new);
+        write(models, builder);
+    });
+    bytes
+}
+
+/// An index that has its head.
+fn begun(bytes: &mut Vec<u8>) -> Body<'_> {
+    let mut body = Body::new(bytes);
+    body.write(&format::head(IDENTITY));
+    body
+}
+
+fn write(models: &[Model], mut builder: Builder<'_>) {
+    let (names, head) = (StateNames::default(), format::head(IDENTITY));
     builder.begin = Some(BEGIN);
     let moment = |time| BEGIN + time;
     for (number, model) in (0..).zip(models) {
@@ -56,7 +77,6 @@ fn written(models: &[Model]) -> Vec<u8> {
     }
     let function = |_| String::new();
     complete(builder, (&names, &Names::default(), function), &head, Tail::default()).unwrap();
-    bytes
 }
 
 /// Opens what was written.
@@ -116,6 +136,15 @@ proptest! {
                 }
             }
         }
+    }
+
+    /// An index does not depend on the thread that makes its blocks.
+    #[test]
+    fn another_thread_makes_the_same_blocks(models in rows()) {
+        let refused = || thread::Builder::new().stack_size(1 << 60);
+        let here = written(&models);
+        prop_assert!(written_apart(&models, thread::Builder::new) == here);
+        prop_assert!(written_apart(&models, refused) == here);
     }
 
     /// The states one by one are all that have a part in the window, and each has its neighbours.
@@ -269,6 +298,72 @@ fn each_event_is_counted_in_any_window_even_those_of_one_time() {
         let inside = |time: &&u64| (from..to).contains(&ns(**time));
         let late = (last + 1..last + 5).filter(|time| inside(&time)).count();
         assert_eq!(drawn, (times.iter().filter(inside).count() + late) as u64);
+    }
+}
+
+/// Takes so many bytes.
+struct Full(usize);
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_reading_thread_sees_that_the_other_one_cannot_write() {
+    for room in [0, 100_000] {
+        let mut out = Full(room);
+        let mut builder = Builder::new(Body::new(&mut out));
+        builder.begin = Some(BEGIN);
+        let row = builder.track(Track::Lwp(Tid(7)));
+        let mut time = BEGIN;
+        let failure = thread::scope(|scope| {
+            builder.writer.move_apart(scope, thread::Builder::new);
+            while !builder.writer.has_failed() {
+                let (state, to) =
+                    (StateId((time - BEGIN).as_ns() as u32 % 8), time + Duration::from_ns(1_001));
+                builder.did(row, state, time, to);
+                time = to;
+            }
+            builder.writer.into_blocks().body.finish()
+        });
+        assert_eq!(failure.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+    }
+}
+
+#[test]
+fn blocks_come_back_from_another_thread_and_go_on() {
+    let mut sizes = Vec::new();
+    for apart in [false, true] {
+        let (mut bytes, mut rest) = (Vec::new(), Vec::new());
+        let mut builder = Builder::new(begun(&mut bytes));
+        builder.begin = Some(BEGIN);
+        let row = builder.track(Track::Lwp(Tid(7)));
+        thread::scope(|scope| {
+            for part in 0..3_u64 {
+                if apart {
+                    builder.writer.move_apart(scope, thread::Builder::new);
+                }
+                for number in 10_000 * part..10_000 * (part + 1) {
+                    let from = BEGIN + Duration::from_ns(number * 1_000);
+                    builder.did(row, StateId(number as u32 % 3), from, from + Duration::from_ns(1_000));
+                }
+                let offset = builder.body().offset;
+                rest.clear();
+                let (rows, ..) = builder.same(Body::after(&mut rest, offset), Duration::ZERO).finish();
+                sizes.push((apart, offset, rows[row as usize].leaves.clone(), rest.clone()));
+            }
+        });
+    }
+    let (here, apart) = sizes.split_at(3);
+    for (here, apart) in here.iter().zip(apart) {
+        assert_eq!((here.1, &here.2, &here.3), (apart.1, &apart.2, &apart.3));
     }
 }
 
