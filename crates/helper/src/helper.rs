@@ -24,6 +24,9 @@ const STARTING: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(1);
 /// How long a request waits for room in the channel.
 const SENDING: Duration = Duration::from_secs(1);
+/// Requests without a reply that are no longer waited for. A helper that has as many takes no more: each
+/// would be waited for in vain.
+const MOST_LATE: usize = 8;
 
 /// Number of a request; not used again.
 pub type Number = u64;
@@ -60,6 +63,12 @@ enum Asked {
     Abandoned,
 }
 
+impl State {
+    fn abandoned(&self) -> usize {
+        self.requests.values().filter(|asked| matches!(asked, Asked::Abandoned)).count()
+    }
+}
+
 impl Helper {
     /// Starts a helper that serves until it returns. `name` is its `comm`, of which Linux keeps 15 bytes; of
     /// `capabilities` it keeps those that this process has.
@@ -71,6 +80,23 @@ impl Helper {
     /// # Errors
     /// The system refuses a process or a descriptor, or the helper cannot give up what it should.
     pub fn start(name: &CStr, capabilities: CapabilitySet, serve: impl FnOnce(Server)) -> io::Result<Self> {
+        Self::start_with(name, Some(capabilities), serve)
+    }
+
+    /// The same with all rights that this process has now: to execute programs on its behalf once it has
+    /// given up its own.
+    ///
+    /// # Errors
+    /// The system refuses a process or a descriptor.
+    pub fn start_with_all_rights(name: &CStr, serve: impl FnOnce(Server)) -> io::Result<Self> {
+        Self::start_with(name, None, serve)
+    }
+
+    fn start_with(
+        name: &CStr,
+        capabilities: Option<CapabilitySet>,
+        serve: impl FnOnce(Server),
+    ) -> io::Result<Self> {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (channel, there) = socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
         let recorder = Pid::from_unsigned(std::process::id());
@@ -96,9 +122,20 @@ impl Helper {
         self.pid
     }
 
-    /// Whether it is known to have ended.
+    /// Whether it has ended, or is of no use any more.
     pub fn is_lost(&self) -> bool {
-        self.lock().is_lost
+        let mut state = self.lock();
+        if !state.is_lost && self.child().has_ended() {
+            self.lose(&mut state);
+        }
+        state.is_lost
+    }
+
+    /// Ends it, as when it is dropped. All requests fail from now on.
+    pub fn end(&self) {
+        let _ = shutdown(&self.channel, Shutdown::Both);
+        self.child().end(ENDING);
+        self.lose(&mut self.lock());
     }
 
     /// Asks, and waits for the reply, which may have descriptors.
@@ -114,12 +151,15 @@ impl Helper {
     ///
     /// # Errors
     /// The request is too large ([`MOST_BYTES`](crate::MOST_BYTES), [`MOST_FILES`](crate::MOST_FILES)); the
-    /// helper does not take requests (`TimedOut`); it is lost.
+    /// helper does not take requests, or has not replied to many in time (`TimedOut`); it is lost.
     pub fn begin(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<Number> {
         let number = {
             let mut state = self.lock();
             if state.is_lost {
                 return Err(lost());
+            }
+            if state.abandoned() >= MOST_LATE {
+                return Err(io::ErrorKind::TimedOut.into());
             }
             state.last += 1;
             let number = state.last;
@@ -243,7 +283,7 @@ impl Helper {
         state.is_lost = true;
         state.requests.retain(|_, asked| matches!(asked, Asked::Answered(_)));
         self.changed.notify_all();
-        self.child.lock().unwrap_or_else(PoisonError::into_inner).end(Duration::ZERO);
+        self.child().end(Duration::ZERO);
     }
 
     fn wait_until_ready(&self) -> io::Result<()> {
@@ -265,6 +305,10 @@ impl Helper {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Readable when a reply has arrived, and when the helper is lost.
@@ -276,13 +320,17 @@ impl AsFd for Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        let _ = shutdown(&self.channel, Shutdown::Both);
-        self.child.get_mut().unwrap_or_else(PoisonError::into_inner).end(ENDING);
+        self.end();
     }
 }
 
 /// In the new process: gives up what it does not need, and reports to the recorder. `None` if that failed.
-fn begin(name: &CStr, capabilities: CapabilitySet, channel: &OwnedFd, recorder: Pid) -> Option<Server> {
+fn begin(
+    name: &CStr,
+    capabilities: Option<CapabilitySet>,
+    channel: &OwnedFd,
+    recorder: Pid,
+) -> Option<Server> {
     let _ = rustix::thread::set_name(name);
     let report = |channel: BorrowedFd<'_>, error: i32| {
         send(channel, 0, &error.to_ne_bytes(), &[], SendFlags::empty()).is_ok()
@@ -295,7 +343,7 @@ fn begin(name: &CStr, capabilities: CapabilitySet, channel: &OwnedFd, recorder: 
             return None;
         }
     };
-    let error = keep_only(capabilities).map_or_else(number, |()| 0);
+    let error = capabilities.map_or(Ok(()), keep_only).map_or_else(number, |()| 0);
     (report(own.as_fd(), error) && error == 0).then(|| Server::new(own, recorder))
 }
 

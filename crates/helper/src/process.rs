@@ -51,6 +51,10 @@ impl Child {
         Pid(self.pid.as_raw_nonzero().get())
     }
 
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_reaped || is_readable(&self.pidfd, Duration::ZERO)
+    }
+
     pub(crate) fn kill(&self) {
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }

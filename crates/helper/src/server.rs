@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, shutdown};
 use tracewing_units::Pid;
 
 use crate::message::{Received, Reply, Request, borrowed, receive, send};
@@ -45,11 +45,18 @@ impl Server {
         let replier = self.replier();
         while let Some(request) = self.next() {
             let number = request.number;
-            let Some(reply) = answer(request) else { return };
+            let Some(reply) = answer(request) else { break };
             if replier.reply(number, &reply).is_err() {
-                return;
+                break;
             }
         }
+        let _ = shutdown(&self.channel, Shutdown::Both);
+    }
+
+    /// From now on, the end of the recorder does not kill the helper: it has something to do after that. It
+    /// sees the end by [`Self::next`].
+    pub fn outlive_recorder(&self) {
+        let _ = rustix::process::set_parent_process_death_signal(None);
     }
 
     /// To answer requests from other threads.

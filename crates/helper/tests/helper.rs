@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::process::{Pid as KernelPid, Signal, kill_process};
-use tracewing_helper::{CapabilitySet, Fields, Helper, MOST_BYTES, Reply, Server};
+use tracewing_helper::{CapabilitySet, Fields, Helper, MOST_BYTES, Reply, Request, Server};
 use tracewing_testing::{Cause, am_root, skip, wait_until};
 use tracewing_units::Pid;
 
@@ -115,6 +115,52 @@ fn a_helper_has_the_given_capabilities_and_no_others() {
         assert_eq!(status(helper.pid(), "NoNewPrivs").unwrap(), "1");
         assert_eq!(status(helper.pid(), "Name").unwrap(), "rights");
     }
+}
+
+#[test]
+fn a_helper_that_executes_programs_has_the_rights_of_its_recorder() {
+    let helper = Helper::start_with_all_rights(c"rights", echo).unwrap();
+    let own = Pid::from_unsigned(std::process::id());
+    for key in ["CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb", "NoNewPrivs", "Uid", "Gid"] {
+        assert_eq!(status(helper.pid(), key), status(own, key), "{key}");
+    }
+}
+
+#[test]
+fn a_request_that_takes_long_keeps_no_other_waiting() {
+    let helper = Helper::start(c"hangs", CapabilitySet::empty(), |server| {
+        let answer = |request: Request| {
+            if request.bytes == b"hang" {
+                std::thread::sleep(3 * PATIENCE);
+            }
+            Some(Reply::new(request.bytes))
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.answer_each(answer));
+            server.answer_each(answer);
+        });
+    })
+    .unwrap();
+    let hang = || helper.ask(b"hang", Duration::from_millis(1)).unwrap_err().kind();
+    assert_eq!(hang(), ErrorKind::TimedOut);
+    assert_eq!(helper.ask(b"hello", PATIENCE).unwrap().bytes, b"hello");
+    // Requests of which none is answered are no longer sent at some time, and not waited for.
+    while helper.begin(b"hang", &[]).is_ok_and(|number| helper.wait(number, Duration::ZERO).is_err()) {}
+    assert_eq!(helper.ask(b"hello", PATIENCE).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(!helper.is_lost());
+}
+
+#[test]
+fn the_end_is_seen_without_a_request() {
+    let helper = Helper::start(c"seen", CapabilitySet::empty(), echo).unwrap();
+    assert!(!helper.is_lost());
+    kill(helper.pid(), Signal::KILL);
+    wait_until("it has ended", || helper.is_lost());
+    assert!(!exists(helper.pid()));
+    let helper = Helper::start(c"ended", CapabilitySet::empty(), echo).unwrap();
+    helper.end();
+    assert!(helper.is_lost() && !exists(helper.pid()));
+    assert_eq!(helper.ask(b"hello", PATIENCE).unwrap_err().kind(), ErrorKind::BrokenPipe);
 }
 
 /// Also of other helpers: a copy of the recorder's end would keep them from seeing its end.

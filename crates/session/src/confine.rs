@@ -1,84 +1,73 @@
-//! What a recorder of root can do without: capabilities that no part of it uses are given up before it has
-//! threads, and before it reads a byte that a program has written. `docs/explanation/security.md` says what
-//! this is good for, and what not.
-//!
-//! Only where the recorder runs nothing for the user, so that the bounding set can be as small, and `exec`
-//! gives nothing back. What it runs has to have the capabilities that it would have had without a recorder,
-//! and may not get them by `exec`: the kernel then takes the program for one with raised privileges, takes
-//! samples no more of it (`begin_new_exec`, `fs/exec.c`), and writes no core dumps.
+//! What a recorder of root gives up before it has threads, and before it reads a byte that a program has
+//! written: all capabilities but those that its part of the recording needs, and all ways to get others.
+//! What needs others is done by processes of its own ([`crate::helpers`]). `docs/explanation/security.md`
+//! says what this is good for, and what not.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
-use crate::options::{Action, Options};
-
-/// What every recorder of root may need: to be debugger of programs of all users, which includes to see what
-/// `/proc` shows of them; to read their files, and to write to the folder that the user has named, which
-/// others may own; to run ahead of others; to send signals to what it has started; more descriptors; counters
-/// of the processor.
-const ALWAYS: CapabilitySet = CapabilitySet::SYS_PTRACE
+/// To be debugger of programs of all users, and to read the filters for system calls of a thread that is to
+/// be borrowed; to read these programs' files; to send signals to them.
+const ATTACH: CapabilitySet = CapabilitySet::SYS_PTRACE
+    .union(CapabilitySet::SYS_ADMIN)
     .union(CapabilitySet::DAC_READ_SEARCH)
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::SYS_NICE)
-    .union(CapabilitySet::SYS_RESOURCE)
-    .union(CapabilitySet::KILL)
-    .union(CapabilitySet::PERFMON);
-/// For samples: buffers that exceed the limit of locked memory, and the kernel's symbols.
-const SAMPLES: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::SYSLOG);
-/// To read the filters for system calls of a thread that is to be borrowed.
-const FILTERS: CapabilitySet = CapabilitySet::SYS_ADMIN;
+    .union(CapabilitySet::KILL);
+/// To write to folders of other users.
+const FOREIGN: CapabilitySet =
+    CapabilitySet::DAC_READ_SEARCH.union(CapabilitySet::DAC_OVERRIDE).union(CapabilitySet::FOWNER);
+const SET_GROUP: u32 = 0o2000;
 
-/// What a recording with these options needs.
-fn needed(options: &Options, attaches: bool) -> CapabilitySet {
-    let mut needed = ALWAYS;
-    if options.profile.is_some() {
-        needed |= SAMPLES;
+/// Whether this process can give up capabilities: root with those that root usually has. Those of other users
+/// come from files or from their session.
+pub(crate) fn is_possible() -> bool {
+    let is_root = rustix::process::getuid().is_root() && rustix::process::geteuid().is_root();
+    let is_usual =
+        capabilities_secure_bits().is_ok_and(|bits| !bits.contains(CapabilitiesSecureBits::NO_ROOT));
+    // Without it, a debugger needs all capabilities that the other process has.
+    let has_most = || capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_PTRACE));
+    is_root && is_usual && has_most()
+}
+
+/// What a recorder needs that writes below these folders; `attaches`: by itself, to running processes.
+pub(crate) fn needed<'p>(folders: impl IntoIterator<Item = &'p Path>, attaches: bool) -> CapabilitySet {
+    let attach = if attaches { ATTACH } else { CapabilitySet::empty() };
+    folders.into_iter().fold(attach, |needed, folder| needed | to_write(folder))
+}
+
+/// What root needs to write below a folder.
+fn to_write(folder: &Path) -> CapabilitySet {
+    let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let is_roots = |folder: &Path| folder.metadata().is_ok_and(|data| data.uid() == 0);
+    let mut needed = CapabilitySet::empty();
+    if !path.ancestors().all(is_roots) {
+        needed |= FOREIGN;
     }
-    if attaches {
-        needed |= FILTERS;
+    // So that what is made in it has its group.
+    if path.metadata().is_ok_and(|data| data.mode() & SET_GROUP != 0) {
+        needed |= CapabilitySet::FSETID;
     }
     needed
 }
 
-/// Whether the recorder executes programs that the user has named.
-fn runs_something(options: &Options) -> bool {
-    let actions = || options.triggers.iter().flat_map(|trigger| &trigger.actions);
-    !options.command.is_empty()
-        || options.rotate.command.is_some()
-        || actions().any(|action| matches!(action, Action::Run(_)))
-}
-
-/// Gives up what the recording does not need; `attaches`: to running processes. To be called by the first
-/// thread, before there are others: the kernel has capabilities for each thread. Only of root: other users'
-/// capabilities come from files or from their session, and what they execute would not get them back.
+/// Gives up all but `needed`. To be called by the first thread, before there are others: the kernel has
+/// capabilities for each thread.
 ///
 /// Where the kernel refuses, the recorder has more than it needs, and works.
-pub(crate) fn confine(options: &Options, attaches: bool) {
-    let is_root = rustix::process::getuid().is_root() && rustix::process::geteuid().is_root();
-    let is_usual =
-        capabilities_secure_bits().is_ok_and(|bits| !bits.contains(CapabilitiesSecureBits::NO_ROOT));
+pub(crate) fn confine(needed: CapabilitySet) {
     let Ok(sets) = capabilities(None) else { return };
-    // Without it, a debugger needs all capabilities that the other process has.
-    if runs_something(options) || !(is_root && is_usual && sets.permitted.contains(CapabilitySet::SYS_PTRACE))
-    {
-        return;
-    }
-    let mut needed = needed(options, attaches);
-    // Before Linux 5.8, this was the one for samples.
-    if !sets.permitted.contains(CapabilitySet::PERFMON) {
-        needed |= FILTERS;
-    }
     for capability in CapabilitySet::all().difference(needed).iter() {
         // The kernel refuses those that it does not have.
         let _ = remove_capability_from_bounding_set(capability);
     }
     let _ = set_no_new_privs(true);
     let (permitted, effective) = (sets.permitted & needed, sets.effective & needed);
-    let _ = set_capabilities(None, CapabilitySets { effective, permitted, inheritable: sets.inheritable });
+    let inheritable = CapabilitySet::empty();
+    let _ = set_capabilities(None, CapabilitySets { effective, permitted, inheritable });
 }
 
 #[cfg(test)]
@@ -86,16 +75,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_recording_needs_depends_on_its_options() {
-        let plain = Options::new("t", ["true"]);
-        assert!(!needed(&plain, false).intersects(FILTERS | SAMPLES | CapabilitySet::SETUID));
-        assert!(needed(&plain, true).contains(FILTERS));
-        let sampled = Options { profile: Some(99), ..plain.clone() };
-        assert!(needed(&sampled, false).contains(SAMPLES));
-        assert!(runs_something(&plain));
-        let mut session = Options { command: Vec::new(), all_programs: true, ..plain };
-        assert!(!runs_something(&session));
-        session.rotate.command = Some("true".into());
-        assert!(runs_something(&session));
+    fn what_a_recorder_needs_depends_on_its_folders() {
+        let root = [Path::new("/"), Path::new("/proc")];
+        assert_eq!(needed(root, false), CapabilitySet::empty());
+        assert_eq!(needed(root, true), ATTACH);
+        let place = tempfile::tempdir_in("/tmp").unwrap();
+        if std::os::unix::fs::chown(place.path(), Some(tracewing_testing::NOBODY), None).is_err() {
+            return tracewing_testing::skip(tracewing_testing::Cause::Root, "a folder of another user");
+        }
+        let below = place.path().join("below");
+        std::fs::create_dir(&below).unwrap();
+        assert_eq!(needed([below.as_path()], false), FOREIGN);
+        rustix::fs::chmod(&below, rustix::fs::Mode::from_raw_mode(0o2750)).unwrap();
+        assert_eq!(needed([below.as_path()], false), FOREIGN | CapabilitySet::FSETID);
     }
 }

@@ -47,6 +47,8 @@
 //! | `context` | the context of threads, recorded once and when it changes (`--context`) |
 //! | `threads` | the threads of programs, for a flight recorder's snapshots |
 //! | `child` | the recorded command |
+//! | `helpers` | processes that do for a recorder of root what needs rights |
+//! | `runner` | runs the programs that the user has named for archives and triggers |
 //! | `confine` | what a recorder of root gives up |
 //! | `places` | whether the recording's folders are still where they were made |
 //! | `priority` | the recorder's share of the CPUs |
@@ -80,6 +82,7 @@ mod ended;
 mod entrance;
 mod error;
 mod flight;
+mod helpers;
 mod join;
 mod kernel;
 mod left_out;
@@ -103,6 +106,7 @@ pub mod recorder;
 mod refusal;
 mod regions;
 mod rules;
+mod runner;
 pub mod running;
 mod scope;
 mod seccomp;

@@ -2,16 +2,14 @@
 //! its own. The recorder never waits for it while it records; archives wait their turn.
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 
 use crate::outcome::CommandTotals;
+use crate::runner::Runner;
 
 /// The command, and the archives that wait for it.
 pub(crate) struct OnArchive {
@@ -32,13 +30,13 @@ impl OnArchive {
     ///
     /// # Errors
     /// There is no thread for it.
-    pub(crate) fn new(command: OsString) -> io::Result<Self> {
+    pub(crate) fn new(command: OsString, runner: Runner) -> io::Result<Self> {
         let (jobs, next) = channel::<PathBuf>();
         let (done, results) = channel();
         let name = command.clone();
         let work = move || {
             for path in next {
-                if done.send(run(&name, Some(&path))).is_err() {
+                if done.send(runner.run(&name, Some(&path))).is_err() {
                     break;
                 }
             }
@@ -97,23 +95,6 @@ impl OnArchive {
     }
 }
 
-/// Runs the command to its end, and gives why it has failed. What it prints goes where the recorder's
-/// messages go. It has a process group of its own, so that Ctrl-C ends the recording and not what it does.
-pub(crate) fn run(command: &OsStr, path: Option<&Path>) -> Option<String> {
-    let output = io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
-    let status =
-        Command::new(command).args(path).stdin(Stdio::null()).stdout(output).process_group(0).status();
-    match status {
-        Err(error) => Some(error.to_string()),
-        Ok(status) if status.success() => None,
-        Ok(status) => Some(match (status.code(), status.signal()) {
-            (Some(code), _) => format!("exit status {code}"),
-            (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "no exit status".to_owned(),
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +112,7 @@ mod tests {
 
     #[test]
     fn each_archive_gets_its_command_in_order() {
-        let mut commands = OnArchive::new("mkdir".into()).unwrap();
+        let mut commands = OnArchive::new("mkdir".into(), Runner::default()).unwrap();
         let place = tempfile::tempdir().unwrap();
         // Each needs the one before.
         let paths = ["a", "a/b", "a/b/c"].map(|path| place.path().join(path));
@@ -144,7 +125,7 @@ mod tests {
     #[test]
     fn failures_are_said_once_and_counted() {
         for (command, why) in [("false", "exit status 1"), ("/no/such/command", "No such file")] {
-            let mut commands = OnArchive::new(command.into()).unwrap();
+            let mut commands = OnArchive::new(command.into(), Runner::default()).unwrap();
             (1..=3).for_each(|number| commands.push(number, "/archive".into()));
             commands.skip(3);
             let lines = wait(&mut commands);

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use crate::ask::{AskError, Running};
 use crate::change::Change;
-use crate::on_archive::run;
 use crate::options::{Action, Trigger, When};
+use crate::runner::Runner;
 use crate::running::Recordings;
 
 /// How long what is being done may take at the end of the recording.
@@ -50,11 +50,12 @@ impl Firing {
     ///
     /// # Errors
     /// There is no thread for it.
-    pub(crate) fn new(trigger: Trigger) -> io::Result<Self> {
+    pub(crate) fn new(trigger: Trigger, runner: Runner) -> io::Result<Self> {
         let when = trigger.when;
         let (fired, next) = channel();
         let (say, said) = channel();
-        Builder::new().name("tracewing-fire".to_owned()).spawn(move || work(&trigger, &next, &say))?;
+        let work = move || work(&trigger, &runner, &next, &say);
+        Builder::new().name("tracewing-fire".to_owned()).spawn(work)?;
         Ok(Self { when, fired, said, seen: 0, was_full: false })
     }
 
@@ -104,7 +105,7 @@ impl Firing {
     }
 }
 
-fn work(trigger: &Trigger, fired: &Receiver<()>, say: &Sender<String>) {
+fn work(trigger: &Trigger, runner: &Runner, fired: &Receiver<()>, say: &Sender<String>) {
     // Found ahead of time: one that does not answer would delay the first action.
     let mut targets = targets(trigger);
     let mut last: Option<Instant> = None;
@@ -113,7 +114,7 @@ fn work(trigger: &Trigger, fired: &Receiver<()>, say: &Sender<String>) {
             continue;
         }
         last = Some(Instant::now());
-        let mut lines = fire(trigger, &mut targets);
+        let mut lines = fire(trigger, runner, &mut targets);
         // Channels come and go while the session is started.
         let known = std::mem::replace(&mut targets, self::targets(trigger));
         let is_new = |one: &&Running| !known.iter().any(|known| known.pid == one.pid);
@@ -121,7 +122,7 @@ fn work(trigger: &Trigger, fired: &Receiver<()>, say: &Sender<String>) {
         if !new.is_empty() && !known.is_empty() {
             let asks = |action: &Action| !matches!(action, Action::Notify | Action::Run(_));
             let actions = trigger.actions.iter().filter(|action| asks(action)).cloned().collect();
-            lines.extend(fire(&Trigger { actions, ..trigger.clone() }, &mut new));
+            lines.extend(fire(&Trigger { actions, ..trigger.clone() }, runner, &mut new));
         }
         if lines.into_iter().any(|line| say.send(line).is_err()) {
             return;
@@ -130,13 +131,14 @@ fn work(trigger: &Trigger, fired: &Receiver<()>, say: &Sender<String>) {
 }
 
 /// Does everything, and says what was done.
-fn fire(trigger: &Trigger, targets: &mut Vec<Running>) -> Vec<String> {
+fn fire(trigger: &Trigger, runner: &Runner, targets: &mut Vec<Running>) -> Vec<String> {
     let mut folder = None;
     let name = trigger.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default();
-    let done = trigger.actions.iter().map(|action| match act(action, trigger, targets, &mut folder) {
-        Ok(done) => format!("{name}fired: {done}"),
-        Err(why) => format!("{name}fired, but not done: {why}"),
-    });
+    let done =
+        trigger.actions.iter().map(|action| match act(action, (trigger, runner), targets, &mut folder) {
+            Ok(done) => format!("{name}fired: {done}"),
+            Err(why) => format!("{name}fired, but not done: {why}"),
+        });
     done.collect()
 }
 
@@ -150,14 +152,14 @@ fn targets(trigger: &Trigger) -> Vec<Running> {
 /// Does one thing, and says what. `folder`: of the latest snapshot or archive.
 fn act(
     action: &Action,
-    trigger: &Trigger,
+    (trigger, runner): (&Trigger, &Runner),
     targets: &mut Vec<Running>,
     folder: &mut Option<PathBuf>,
 ) -> Result<String, String> {
     let asked: fn(&Running) -> Result<Option<PathBuf>, AskError> = match action {
         Action::Notify => return Ok("noted".to_owned()),
         Action::Run(command) => {
-            let failed = run(command, folder.as_deref());
+            let failed = runner.run(command, folder.as_deref());
             let command = command.to_string_lossy();
             return failed.map_or(Ok(format!("{command} has run")), |why| Err(format!("{command}: {why}")));
         }
@@ -205,7 +207,7 @@ mod tests {
     fn fires(when: When, reached: &[(u64, u64, u8)]) -> Vec<bool> {
         let (targets, actions, pause) = (Vec::new(), Vec::new(), Duration::ZERO);
         let trigger = Trigger { name: None, when, targets, actions, pause };
-        let mut firing = Firing::new(trigger).unwrap();
+        let mut firing = Firing::new(trigger, Runner::default()).unwrap();
         let reached = reached.iter().map(|&(events, bytes, fullest)| Reached { events, bytes, fullest });
         reached.map(|reached| firing.has_come_to_pass(reached)).collect()
     }

@@ -1,19 +1,22 @@
-//! What recorders of root give up that run nothing for the user: capabilities that they do not need, and how
-//! to get them back. What a recorder runs has what it would have without one.
+//! What recorders of root give up: capabilities that they do not need, and how to get them back. What needs
+//! them is done by processes with just these. What a recorder runs has what it would have without one.
 
 use crate::background::{Background, Pilot, as_user};
 use crate::harness::Printed;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use tracewing_testing::{Cause, NOBODY, am_root, skip, traceable, wait_until};
 
 /// Numbers of `linux/capability.h`.
+const DAC_OVERRIDE: u32 = 1;
+const DAC_READ_SEARCH: u32 = 2;
 const SETUID: u32 = 7;
 const NET_ADMIN: u32 = 12;
 const SYS_MODULE: u32 = 16;
 const SYS_RAWIO: u32 = 17;
 const SYS_PTRACE: u32 = 19;
-const SYS_ADMIN: u32 = 21;
+const SYSLOG: u32 = 34;
+const PERFMON: u32 = 38;
 
 /// The value of a line of a file like `/proc/PID/status`.
 fn value<'a>(status: &'a str, key: &str) -> &'a str {
@@ -100,10 +103,15 @@ fn what_a_recorder_runs_has_what_it_would_have_without_one() {
     let mut pilot = Pilot::start(&sessions);
     pilot.emit(10);
     sessions.succeeds("rotate web");
-    let said = |recorder: &u64| fs::read_to_string(format!("{script}.{recorder}")).unwrap_or_default();
+    let said = |recorder: &u64| {
+        let (runs, _) = helpers(*recorder as u32)["tracewing-runs"];
+        fs::read_to_string(format!("{script}.{runs}")).unwrap_or_default()
+    };
     wait_until("both have run", || recorders.iter().all(|recorder| said(recorder).contains("NoNewPrivs")));
     for recorder in &recorders {
         assert_same(&said(recorder));
+        let own = set(&threads(*recorder as u32)[0], "CapPrm");
+        assert!(!has(own, SETUID), "the recorder itself has less: {own:x}");
     }
     sessions.succeeds("session stop web");
     let recorded = sessions.succeeds("record -q --no-kernel -o t -- cat /proc/self/status").text();
@@ -117,20 +125,129 @@ fn assert_same(status: &str) {
     }
 }
 
+/// The recorder's own processes, with their names and capabilities.
+fn helpers(recorder: u32) -> BTreeMap<String, (u32, u64)> {
+    let tasks = fs::read_dir(format!("/proc/{recorder}/task")).unwrap();
+    let lists = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")).unwrap());
+    let all = lists.collect::<Vec<_>>().join(" ");
+    let pids = all.split_whitespace().map(|pid| pid.parse().unwrap());
+    let about = pids.map(|pid: u32| (pid, fs::read_to_string(format!("/proc/{pid}/status")).unwrap()));
+    about.map(|(pid, status)| (value(&status, "Name").to_owned(), (pid, set(&status, "CapPrm")))).collect()
+}
+
+fn of(capabilities: &[u32]) -> u64 {
+    capabilities.iter().map(|capability| 1 << capability).sum()
+}
+
 #[test]
-fn a_recorder_that_attaches_to_nothing_cannot_administrate_the_machine() {
+fn a_recorder_that_attaches_to_nothing_has_no_capabilities() {
+    if !is_usual_root() || !traceable(tracewing_kernel::privileges()) {
+        return;
+    }
+    let sessions = Background::new();
+    sessions.succeeds("session create web --system-wide -k sched_switch --profile 99");
+    sessions.start("web");
+    wait_until("it records", || sessions.channel("web", "main")["events"].as_u64() > Some(0));
+    let recorder = sessions.recorders()[0];
+    for thread in threads(recorder) {
+        let all = ["CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb"].map(|key| set(&thread, key));
+        assert_eq!(all, [0; 5], "{thread}");
+    }
+    let helpers = helpers(recorder);
+    let rights: BTreeMap<&str, u64> = helpers.iter().map(|(name, (_, set))| (name.as_str(), *set)).collect();
+    let expected = [
+        ("tracewing-perf", of(&[PERFMON, SYSLOG])),
+        ("tracewing-proc", of(&[SYS_PTRACE, DAC_READ_SEARCH])),
+        ("tracewing-trace", 0),
+    ];
+    assert_eq!(rights, expected.into());
+    sessions.succeeds("session stop web");
+    assert!(helpers.values().all(|(pid, _)| !fs::exists(format!("/proc/{pid}")).unwrap()), "{helpers:?}");
+}
+
+/// What it leaves is removed by the process that makes its changes.
+#[test]
+fn a_killed_recorder_leaves_neither_an_instance_nor_a_process() {
     if !is_usual_root() || !traceable(tracewing_kernel::privileges()) {
         return;
     }
     let sessions = Background::new();
     sessions.succeeds("session create web --system-wide -k sched_switch");
     sessions.start("web");
-    for thread in sessions.recorders().into_iter().flat_map(threads) {
-        let kept = set(&thread, "CapPrm");
-        assert!(!has(kept, SYS_ADMIN) && has(kept, SYS_PTRACE), "{thread}");
-    }
     wait_until("it records", || sessions.channel("web", "main")["events"].as_u64() > Some(0));
+    let recorder = sessions.recorders()[0];
+    let helpers = helpers(recorder);
+    assert_eq!(helpers.len(), 2, "{helpers:?}");
+    let instances = || {
+        let root = tracewing_kernel::Tracefs::open().unwrap().root().join("instances");
+        let names =
+            fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with(&format!("tracewing-{recorder}-"))).count()
+    };
+    assert_eq!(instances(), 1);
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(recorder as i32).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    wait_until("nothing is left", || {
+        let is_gone = |pid: &u32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status"));
+            status.is_ok_and(|status| value(&status, "State").starts_with('Z'))
+                || !fs::exists(format!("/proc/{pid}")).unwrap()
+        };
+        instances() == 0 && helpers.values().all(|(pid, _)| is_gone(pid))
+    });
+}
+
+#[test]
+fn the_end_of_a_process_of_the_recorder_is_noted_and_ends_nothing_else() {
+    if !is_usual_root() {
+        return;
+    }
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    let place = sessions.start("web");
+    let mut pilot = Pilot::run(&sessions, &as_user(NOBODY));
+    pilot.emit(10);
+    wait_until("it is recorded", || sessions.channel("web", "main")["events"].as_u64() >= Some(10));
+    let recorder = sessions.recorders()[0];
+    let (proc, _) = helpers(recorder)["tracewing-proc"];
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(proc as i32).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    wait_until("it is seen", || !helpers(recorder).contains_key("tracewing-proc"));
+    pilot.emit(10);
+    wait_until("it is recorded", || sessions.channel("web", "main")["events"].as_u64() >= Some(20));
     sessions.succeeds("session stop web");
+    let said = sessions.succeeds(&format!("info {}", place.join("main").display())).text();
+    assert!(said.contains("tracewing-proc, a process of this recorder, has ended"), "{said}");
+}
+
+#[test]
+fn a_recorder_keeps_what_it_needs_to_write_to_a_folder_of_another_user() {
+    if !is_usual_root() || !traceable(tracewing_kernel::privileges()) {
+        return;
+    }
+    let sessions = Background::new();
+    let place = sessions.folder().join("nobody");
+    fs::create_dir(&place).unwrap();
+    rustix::fs::chmod(&place, rustix::fs::Mode::RWXU).unwrap();
+    std::os::unix::fs::chown(&place, Some(NOBODY), Some(NOBODY)).unwrap();
+    let output = place.join("t");
+    let line =
+        format!("record -q --system-wide -k sched_switch --rotate-every 1 --for 3 -o {}", output.display());
+    let mut recording =
+        sessions.command(&[], crate::harness::TRACEWING).args(line.split(' ')).spawn().unwrap();
+    wait_until("it records", || output.exists());
+    wait_until("it has given up the rest", || {
+        let kept = set(&threads(recording.id())[0], "CapPrm");
+        has(kept, DAC_OVERRIDE) && !has(kept, SETUID) && !has(kept, SYS_PTRACE)
+    });
+    assert!(recording.wait().unwrap().success());
+    assert!(fs::read_dir(output.join("archives")).unwrap().count() >= 2);
 }
 
 #[test]

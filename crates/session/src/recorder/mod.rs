@@ -17,6 +17,7 @@ mod filtered;
 mod finish;
 mod output;
 mod processes;
+mod rights;
 mod run;
 mod snapshots;
 mod start;
@@ -34,12 +35,12 @@ use crate::archives::Archives;
 use crate::attacher::Attaching;
 use crate::changes::Changes;
 use crate::child::{Child, Command};
-use crate::confine::confine;
 use crate::connections::Connections;
 use crate::course::Course;
 use crate::drains::Drains;
 use crate::entrance::Entrance;
 use crate::flight::Flight;
+use crate::helpers::Helpers;
 use crate::join::Join;
 use crate::kernel;
 use crate::left_out::LeftOut;
@@ -108,21 +109,20 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     let clock = TraceClock::new(options.clock)?;
     profile::check(options, &clock)?;
     kernel::check(options)?;
-    // The kernel's files are mounted by now, and at most `--probe` has left a thread, which reads a program.
-    if options.is_confined {
-        confine(options, matches!(subject, Subject::Processes { .. } | Subject::Programs));
-    }
     let output = Output::create(options)?;
     let files = options.buffers_in.as_deref().map(BufferFolder::create).transpose();
     let files = files.inspect_err(|_| output.discard())?;
-    let mut recorder = match Recorder::start(options, observer, &subject, clock, &output, files.clone()) {
-        Ok(recorder) => recorder,
-        Err(error) => {
-            output.discard();
-            files.iter().for_each(BufferFolder::discard);
-            return Err(error);
-        }
-    };
+    // The kernel's files are mounted by now, and at most `--probe` has left a thread, which reads a program.
+    let helpers = rights::divide(options, &subject, (&output, files.as_ref()), observer);
+    let mut recorder =
+        match Recorder::start(options, observer, &subject, clock, &output, files.clone(), helpers) {
+            Ok(recorder) => recorder,
+            Err(error) => {
+                output.discard();
+                files.iter().for_each(BufferFolder::discard);
+                return Err(error);
+            }
+        };
     recorder.run();
     let mut summary = recorder.finish(&output);
     match files {
@@ -143,6 +143,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         status => status,
     };
     recorder.course.child.iter().for_each(Child::reap);
+    recorder.helpers.end();
     Ok(Outcome { exit_status, summary })
 }
 
@@ -182,6 +183,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) archives: Option<Archives>,
     pub(crate) join: Join,
     pub(crate) watches: Watches,
+    pub(crate) helpers: Helpers,
     pub(crate) timers: Timers,
     /// Notes that the observer has seen.
     pub(crate) shown_notes: usize,

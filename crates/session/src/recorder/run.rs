@@ -121,6 +121,7 @@ impl Recorder<'_> {
         self.note_arrived();
         if self.watches.places.are_due(now) {
             self.check_places(false);
+            self.note_lost_helpers();
         }
         self.end_rest();
         self.look_for_filters();
@@ -153,9 +154,10 @@ impl Recorder<'_> {
         here.and(self.archives.as_ref().map_or(Totals::default(), Archives::so_far))
     }
 
-    /// How full the fullest buffer was at the last look at it, in hundredths.
+    /// How full the fullest buffer was at the last look at it, in hundredths, of programs and of the kernel.
     fn fullest(&self) -> u8 {
-        (self.join.regions.fullest() * 100.0) as u8
+        let of_programs = (self.join.regions.fullest() * 100.0) as u8;
+        of_programs.max(self.drains.kernel.progress().fullest)
     }
 
     /// How far the recording is, for those that ask.

@@ -35,6 +35,7 @@ use crate::course::Course;
 use crate::drains::Drains;
 use crate::entrance::Entrance;
 use crate::flight::{Flight, absolute};
+use crate::helpers::Helpers;
 use crate::join::Join;
 use crate::kernel::Kernel;
 use crate::left_out::LeftOut;
@@ -49,6 +50,7 @@ use crate::processes::Processes;
 use crate::profile::Profile;
 use crate::regions::Regions;
 use crate::rules::RecordingRules;
+use crate::runner::Runner;
 use crate::scope::Scope;
 use crate::signals::Signals;
 use crate::socket::{Listener, sockets};
@@ -65,6 +67,7 @@ impl<'a> Recorder<'a> {
         clock: TraceClock,
         output: &Output,
         files: Option<BufferFolder>,
+        helpers: Helpers,
     ) -> Result<Self, Error> {
         let signals = Signals::block(options.flight_recorder.is_some_and(|on| on.signal))?;
         let open_files = system::raise_open_files();
@@ -77,9 +80,8 @@ impl<'a> Recorder<'a> {
 
         // The child waits until all that should see it has begun.
         let mut child = child(options, subject, &listener, (&signals, open_files), &mut join)?;
-        let archives = archives(options, output, begin.cycles)?;
-        let firing = options.triggers.iter().cloned().map(Firing::new).collect::<Result<_, _>>();
-        let firing = firing.map_err(Error::system("clone"))?;
+        let archives = archives(options, output, begin.cycles, &helpers.runner)?;
+        let firing = firing(options, &helpers.runner)?;
         let priority = Priority::raise();
         let (drains, flight) =
             drains(options, output, &scope(options, subject, child.as_ref()), (&clock, class), &mut join)?;
@@ -106,6 +108,7 @@ impl<'a> Recorder<'a> {
             timers,
             join,
             watches: Watches { places, filters_due: Instant::now(), left_out, obstacles: 0 },
+            helpers,
             shown_notes: 0,
             priority,
         };
@@ -143,11 +146,23 @@ fn release(
 
 /// The archives of a recording that is not a flight recorder's, and the thread that runs the command for
 /// them.
-fn archives(options: &Options, output: &Output, begin: Cycles) -> Result<Option<Archives>, Error> {
+fn archives(
+    options: &Options,
+    output: &Output,
+    begin: Cycles,
+    runner: &Runner,
+) -> Result<Option<Archives>, Error> {
     let Some(root) = output.folder() else { return Ok(None) };
-    let command = options.rotate.command.clone().map(OnArchive::new).transpose();
+    let command =
+        options.rotate.command.clone().map(|command| OnArchive::new(command, runner.clone())).transpose();
     let command = command.map_err(Error::system("clone"))?;
     Ok(Some(Archives::new(root.clone(), options.rotate.clone(), command, begin)))
+}
+
+/// The threads that do what triggers say.
+fn firing(options: &Options, runner: &Runner) -> Result<Vec<Firing>, Error> {
+    let firing = |trigger: &Trigger| Firing::new(trigger.clone(), runner.clone());
+    options.triggers.iter().map(firing).collect::<Result<_, _>>().map_err(Error::system("clone"))
 }
 
 /// The processes that run already, if such are recorded.

@@ -16,6 +16,13 @@ impl Recorder<'_> {
         missing.iter().for_each(|missing| self.join.note(missing.to_string()));
     }
 
+    /// Reports processes that carry out requests for the recorder, and have ended.
+    pub(super) fn note_lost_helpers(&mut self) {
+        for (process, loss) in self.helpers.lost() {
+            self.join.note(format!("{loss} from now on: {process}, a process of this recorder, has ended"));
+        }
+    }
+
     /// Reports programs that were found filtered, and looks again if it is time for that.
     pub(super) fn look_for_left_out(&mut self) {
         let Some(left_out) = &mut self.watches.left_out else { return };
