@@ -111,7 +111,7 @@ impl KernelFlightRecorder {
             Ok(Progress {
                 events: sum.events.saturating_add(counts.recorded),
                 lost: sum.lost.saturating_add(counts.dropped),
-                bytes: 0,
+                ..sum
             })
         })
     }

@@ -42,6 +42,8 @@ pub(crate) struct CpuReader {
     pages: usize,
     /// Losses that a taker has got.
     reported: Counts,
+    /// Bytes of events that the last drain has found.
+    found: usize,
 }
 
 /// How the buffers of an instance are.
@@ -70,7 +72,18 @@ impl CpuReader {
         let stats = Stats { fd, path };
         let Buffers { layout, clock, page_size, pages } = buffers;
         let page = vec![0; page_size];
-        Ok(Self { cpu, raw, raw_path, stats, layout, clock, page, pages, reported: Counts::default() })
+        Ok(Self {
+            cpu,
+            raw,
+            raw_path,
+            stats,
+            layout,
+            clock,
+            page,
+            pages,
+            reported: Counts::default(),
+            found: 0,
+        })
     }
 
     /// How the pages are laid out.
@@ -81,6 +94,12 @@ impl CpuReader {
     /// Bytes of pages that one drain can find in the buffer.
     pub(crate) fn most_bytes(&self) -> usize {
         (self.pages + 1) * self.page.len()
+    }
+
+    /// How full the buffer was at the last drain, in hundredths: at least so many, since events that a drain
+    /// leaves for the next one are not known. 100 if events were dropped since the one before.
+    pub(crate) fn fill(&self) -> u8 {
+        (self.found * 100 / (self.pages * self.page.len())).min(100) as u8
     }
 
     /// Events recorded since the instance was made, and lost, as the kernel counts them.
@@ -104,6 +123,8 @@ impl CpuReader {
         // that is in it and before `begin`; later ones somewhere between `begin` and `end`.
         let before = self.stats.read()?;
         let begin = self.clock.now();
+        let is_full = before.dropped > self.reported.dropped;
+        self.found = if is_full { self.pages * self.page.len() } else { 0 };
         taker.dropped(None, begin, before.dropped.saturating_sub(self.reported.dropped));
         self.reported.dropped = before.dropped;
         // One page more than the buffer has: the reader's own.
@@ -115,6 +136,7 @@ impl CpuReader {
                 taker.damaged();
                 continue;
             };
+            self.found += page.extent();
             if let Some(missed) = page.missed {
                 // The page of a full buffer seldom has room for the number; the sum is always in `stats`.
                 let unreported = self.stats.read()?.overrun.saturating_sub(self.reported.overrun);

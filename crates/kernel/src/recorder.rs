@@ -27,6 +27,8 @@ pub struct Progress {
     pub lost: u64,
     /// Bytes of packets written so far.
     pub bytes: u64,
+    /// How full the fullest buffer was when it was last read, in hundredths; 0 in a flight recorder.
+    pub fullest: u8,
 }
 
 /// Totals and notes of a finished recording.
@@ -243,12 +245,13 @@ impl KernelRecorder {
 
     /// Numbers of events and losses so far, and bytes written.
     pub fn progress(&self) -> Progress {
-        self.cpus.iter().fold(Progress::default(), |sum, (_, stream)| {
+        self.cpus.iter().fold(Progress::default(), |sum, (reader, stream)| {
             let summary = stream.summary();
             Progress {
                 events: sum.events + summary.events,
                 lost: sum.lost.saturating_add(stream.lost()),
                 bytes: sum.bytes + summary.bytes,
+                fullest: sum.fullest.max(reader.fill()),
             }
         })
     }

@@ -76,6 +76,34 @@ fn channels_for_kernel_events_have_buffers_of_their_own() {
 }
 
 #[test]
+fn full_buffers_of_the_kernel_fire_triggers() {
+    if !traceable(tracewing_kernel::privileges()) {
+        return;
+    }
+    let sessions = Background::new();
+    let mark = sessions.folder().join("fired");
+    sessions.succeeds("session create web -k sys_enter_getppid --sub-buffers 2 --sub-buffer-size 4K");
+    sessions.succeeds(&format!("trigger add web full --when-full 90 --exec {}", touch(&mark).display()));
+    sessions.start("web");
+    assert!(!mark.exists(), "nothing has come to pass");
+    wait_until("it fires", || {
+        for _ in 0..CALLS {
+            std::hint::black_box(rustix::process::getppid());
+        }
+        mark.exists()
+    });
+    sessions.succeeds("session stop web");
+}
+
+/// A program that makes a file.
+fn touch(file: &Path) -> PathBuf {
+    let script = file.with_extension("sh");
+    fs::write(&script, format!("#!/bin/sh\n: > {}\n", file.display())).unwrap();
+    rustix::fs::chmod(&script, rustix::fs::Mode::from_raw_mode(0o755)).unwrap();
+    script
+}
+
+#[test]
 fn what_a_channel_cannot_do_with_kernel_events_is_said_in_its_words() {
     let sessions = Background::new();
     sessions.succeeds("session create web");
