@@ -50,6 +50,7 @@
 //! | `helpers` | processes that do for a recorder of root what needs rights |
 //! | `runner` | runs the programs that the user has named for archives and triggers |
 //! | `confine` | what a recorder of root gives up |
+//! | `fence` | what it may change in the file system |
 //! | `places` | whether the recording's folders are still where they were made |
 //! | `priority` | the recorder's share of the CPUs |
 //! | `signals` | Ctrl-C and other signals, as events of the loop |
@@ -81,6 +82,7 @@ mod embedded;
 mod ended;
 mod entrance;
 mod error;
+mod fence;
 mod flight;
 mod helpers;
 mod join;

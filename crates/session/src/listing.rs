@@ -110,6 +110,11 @@ fn file_name() -> &'static str {
     JOIN_FILE.rsplit('/').next().unwrap_or(JOIN_FILE)
 }
 
+/// Opens the folder of the file for this user, or makes it.
+pub(crate) fn open_folder() -> Option<OwnedFd> {
+    parent().and_then(|parent| folder(&parent).ok())
+}
+
 /// Opens the file's folder, or makes it.
 fn folder(parent: &Path) -> io::Result<OwnedFd> {
     let parent = openat(CWD, parent, FOLDER & !OFlags::NOFOLLOW, Mode::empty())?;

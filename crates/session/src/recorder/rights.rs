@@ -5,10 +5,14 @@ use super::output::Output;
 use super::{Observer, Subject};
 
 use tracewing_consumer::survival::BufferFolder;
+use tracewing_files::Dir;
 
 use crate::confine::{confine, is_possible, needed};
+use crate::fence;
 use crate::helpers::Helpers;
+use crate::listing::open_folder;
 use crate::options::Options;
+use crate::socket::parent_folder;
 
 /// The processes; none where the recorder keeps its rights: where it is not root, runs a command, which gets
 /// the rights that it has, or may not give them up ([`Options::is_confined`]).
@@ -26,7 +30,13 @@ pub(super) fn divide(
             let (output, files) = folders;
             let attaches = matches!(subject, Subject::Processes { .. } | Subject::Programs);
             let folders = [Some(output.dir()), files.map(BufferFolder::dir)];
-            confine(needed(folders.into_iter().flatten().map(|dir| dir.path()), attaches));
+            let folders: Vec<&Dir> = folders.into_iter().flatten().collect();
+            confine(needed(folders.iter().map(|dir| dir.path()), attaches));
+            // No process can be debugged any more then.
+            if !attaches {
+                let list = matches!(subject, Subject::Programs).then(open_folder).flatten();
+                fence::close(&folders, &parent_folder(), list);
+            }
             helpers
         }
         Err(error) => {
