@@ -53,6 +53,7 @@ mount -t tmpfs -o mode=755 tmpfs \"$1/dev\" && mkdir \"$1/dev/shm\" \"$1/dev/pts
 for device in null zero full random urandom tty; do
     touch \"$1/dev/$device\" && mount --bind /dev/$device \"$1/dev/$device\"
 done
+mount -t devpts -o newinstance,ptmxmode=666 devpts \"$1/dev/pts\" && ln -s pts/ptmx \"$1/dev/ptmx\"
 mount -t tmpfs tmpfs \"$1/run\" && mount -t tmpfs tmpfs \"$1/tmp\"
 mount -t cgroup2 none \"$1/sys/fs/cgroup\" && mount -t tracefs tracefs \"$1/sys/kernel/tracing\"
 exec chroot \"$1\" env -i container=chroot PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --unit=trial.service
@@ -81,6 +82,7 @@ ExecStart=/bin/sh -ex /trial
 /// Root's unit: a session of programs of two users and one of the kernel; the service is killed and continues
 /// them, a recorder is killed and replaced, and nothing is left when the unit is stopped. Then a user's unit.
 const UNITS_TRIAL: &str = "
+trap 'test $? = 0 || journalctl --no-pager -n 50' EXIT
 dpkg -i /tracewing.deb
 PATH=$PATH:/usr/lib/tracewing/examples
 cd /var/lib && mkdir -p tracewing /etc/tracewing/sessions.d && cd tracewing
@@ -105,7 +107,7 @@ test \"$(recorders)\" = \"$before\"
 kill -9 $(recorders | tail -n 1)
 until test $(ls -d web/* | wc -l) = 2 && test $(recorders | wc -l) = 2; do sleep 0.1; done
 systemctl stop tracewing
-if pgrep -x tracewing; then exit 1; fi
+if pgrep -l ^tracewing; then exit 1; fi
 test \"$(ls /sys/kernel/tracing/instances)\" = \"$instances\"
 test $(tracewing list web/*/main 2> /dev/null | grep -o ' pid = [0-9]*' | sort -u | wc -l) = 2
 test -n \"$(tracewing list -n 1 kernel/*/main)\"
@@ -127,7 +129,7 @@ systemctl --user stop tracewing
 test -n \"$(tracewing list -n 1 own/*/main)\"
 END
 setpriv --reuid=ann --regid=ann --init-groups env HOME=/srv/ann XDG_RUNTIME_DIR=/run/user/$(id -u ann) sh /ann
-if pgrep -x tracewing; then exit 1; fi
+if pgrep -l ^tracewing; then exit 1; fi
 touch /good
 ";
 
