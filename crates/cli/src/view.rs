@@ -107,12 +107,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let opening = if args.no_open { None } else { Some(Opening::new(&name, &address)?) };
     let is_shown = !is_remote() && opening.as_ref().is_some_and(Opening::show);
     say(&address, server.port(), is_shown)?;
-    let mut failed = None;
+    let (mut failed, mut stuck) = (None, false);
     server.run(|state| {
         match state {
             State::Indexing(done, total) if total > 0 => return watch.show(Progress { done, total }),
             State::Indexing(..) => {}
             State::Ready => watch.bar.finish_and_clear(),
+            State::Stuck(_) if stuck => {}
+            State::Stuck(why) => {
+                watch.bar.finish_and_clear();
+                print_warning(&format!("{why}; the page shows what was read until then"));
+                stuck = true;
+            }
             State::Failed(why) => {
                 failed = Some(why);
                 return ControlFlow::Break(());

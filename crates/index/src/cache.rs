@@ -70,13 +70,27 @@ impl Cache {
         recording: &Recording,
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Made, Error> {
+        self.put(
+            recording,
+            |folder, file| self.write(recording, folder, file, watch),
+            |made| !made.ran.stopped,
+        )
+    }
+
+    /// Has `write` write the index of a recording to a file, which takes the place of the one that is there
+    /// if what was made is whole; otherwise nothing is kept.
+    pub(crate) fn put<T>(
+        &self,
+        recording: &Recording,
+        write: impl FnOnce(&Dir, File) -> Result<T, Error>,
+        is_whole: impl Fn(&T) -> bool,
+    ) -> Result<T, Error> {
         let io = |cause| Error::Io { path: self.path.clone(), cause };
         let folder = self.folder()?;
         let name = identity::name(recording);
         let (temporary, file) = folder.create_private_file(&name).map_err(io)?;
-        let made = self.write(recording, &folder, file, watch);
-        let is_whole = made.as_ref().is_ok_and(|made| !made.ran.stopped);
-        let kept = match is_whole {
+        let made = write(&folder, file);
+        let kept = match made.as_ref().is_ok_and(is_whole) {
             true => folder.supersede(&temporary, &name),
             false => folder.remove(&temporary),
         };
@@ -149,11 +163,16 @@ impl Cache {
             };
             Ok(Made { bytes: bytes.unwrap_or(made.bytes), ..made })
         });
-        match made {
-            Err(Error::Io { path, cause }) if cause.kind() == std::io::ErrorKind::StorageFull => {
-                Err(Error::NoSpace { path, free: folder.free_bytes().unwrap_or(0) })
+        made.map_err(|error| self.unwritten(folder, error))
+    }
+
+    /// Why an index in the folder cannot be written further: it may be full.
+    pub(crate) fn unwritten(&self, folder: &Dir, error: Error) -> Error {
+        match error {
+            Error::Io { path, cause } if cause.kind() == std::io::ErrorKind::StorageFull => {
+                Error::NoSpace { path, free: folder.free_bytes().unwrap_or(0) }
             }
-            made => made,
+            error => error,
         }
     }
 }

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | `cache` | [`Cache`]: where indexes are kept, and for how long |
 //! | `make`, `builder`, `blocks`, `writer`, `table`, `parts`, `own`, `system`, `counters` | the one pass over a recording that makes it |
-//! | `live` | the same pass while the recording is made |
+//! | `now` | the index up to now, while the pass continues |
+//! | `live`, `filling` | the same pass while the recording is made, or while what it has found is shown |
 //! | `format` | the file: head, tail ([`Tail`]), foot |
 //! | `row` | [`Row`]: what has states over time, and where its blocks are |
 //! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
@@ -51,6 +52,7 @@ mod bytes;
 mod cache;
 mod counters;
 mod error;
+mod filling;
 mod format;
 mod groups;
 mod identity;
@@ -59,6 +61,7 @@ mod leaf;
 mod levels;
 mod live;
 mod make;
+mod now;
 mod own;
 mod parts;
 mod picture;
@@ -81,8 +84,8 @@ pub use format::{LossMark, State, Tail};
 pub use index::Index;
 pub use leaf::Span;
 pub use levels::Content;
-pub use live::{Changes, Look, NEW};
 pub use make::Made;
+pub use now::{Changes, Look, NEW};
 pub use picture::{Bucket, Window};
 pub use row::{Row, RowId, RowKind};
 pub use tracewing_timeline::{CLASSES, Class, StateId};

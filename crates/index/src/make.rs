@@ -147,7 +147,8 @@ impl<'w> Pass<'w> {
 /// From this size on, in bytes, another thread makes the blocks if there is a CPU for it.
 const SHARED: u64 = 4 << 20;
 
-fn is_shared(recording: &Recording) -> bool {
+/// Whether another thread makes the blocks.
+pub(crate) fn is_shared(recording: &Recording) -> bool {
     recording.bytes() >= SHARED && available_parallelism().map_or(1, usize::from) > 1
 }
 

@@ -1,12 +1,15 @@
 //! The index of a recording that was followed while it was made is byte by byte the one that is made of it
 //! afterwards, in whatever order its parts appear.
 
+#[path = "certain/mod.rs"]
+mod certain;
+
+use certain::same_so_far;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use tracewing_index::{Cache, Index, Look, Window};
+use tracewing_index::{Cache, Index, Look};
 use tracewing_trace::Recording;
-use tracewing_units::Duration;
 
 const DESCRIPTION: &str = "tracewing.json";
 
@@ -78,25 +81,6 @@ fn follow(groups: &[&[&str]]) -> (Index, Index, bool) {
     let folder = fs::read_dir(place.path().join("followed")).unwrap();
     assert_eq!(folder.count(), 1, "files are left");
     (last.expect("it has grown"), made.find(&recording).expect("it was made just now"), is_anew)
-}
-
-/// What was certain before the end is what the complete index has.
-fn same_so_far(before: &Index, after: &Index) {
-    let mut compared = 0;
-    for (id, row) in before.rows().filter(|(id, _)| id.0 < 1 << 31) {
-        let to = row.certain.min(before.tail().length);
-        let sums = before.statistics(id, Duration::ZERO, to).unwrap();
-        assert_eq!(sums, after.statistics(id, Duration::ZERO, to).unwrap(), "{row:?}");
-        compared += usize::from(!sums.is_empty());
-        let window = Window::covering(Duration::ZERO, to, 100);
-        let certain = |index: &Index| {
-            let mut buckets = index.picture(id, window).unwrap();
-            buckets.retain(|bucket| (bucket.number + 1) << window.shift <= to.as_ns());
-            buckets.into_iter().map(|bucket| (bucket.number, bucket.content.times)).collect::<Vec<_>>()
-        };
-        assert_eq!(certain(before), certain(after), "{row:?}");
-    }
-    assert!(compared > 3, "{compared}");
 }
 
 const KERNEL: [&str; 3] = ["kernel/metadata", "kernel/channel_0", "kernel/channel_1"];

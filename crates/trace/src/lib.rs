@@ -62,6 +62,7 @@ pub use merge::event::{EventRef, Message};
 pub use merge::fields::{Actor, Classes, Places, known};
 pub use merge::growing::Growing;
 pub use merge::messages::Merge;
+pub use merge::outline::Outline;
 pub use merge::stream_events::StreamEvents;
 pub use open::description::{described, real_time};
 pub use open::find::{Found, find};

@@ -9,6 +9,9 @@ export class Unknown extends Error {}
 /** The server does not answer. */
 export class Unreachable extends Error {}
 
+/** What is asked for has not been read yet. */
+export class NotRead extends Error {}
+
 /** @param {string} path @param {unknown} asked @param {AbortSignal} [signal] */
 async function post(path, asked, signal) {
   const body = typeof asked === "string" ? asked : JSON.stringify(asked);
@@ -16,6 +19,7 @@ async function post(path, asked, signal) {
     throw new Unreachable(String(error));
   });
   if (response.status === 401) throw new Unknown(await response.text());
+  if (response.status === 425) throw new NotRead(await response.text());
   if (!response.ok) throw new Error(await response.text());
   return response;
 }

@@ -1,5 +1,6 @@
 // @ts-check
-// A recording that is being made: asks how far it is, follows its end, and marks what is not certain yet.
+// A recording that is being made, or whose index is: asks how far it is, follows its end, and marks what is not
+// certain yet.
 
 import { ask, Unknown } from "./api.js";
 import { about } from "./about.js";
@@ -31,6 +32,7 @@ export class Live {
   /** @param {Page} page @param {boolean} follows whether the end is seen at first */
   constructor(page, follows) {
     this.page = page;
+    /** Whether there will be more. */
     this.isLive = true;
     this.follows = follows;
     this.version = -1;
@@ -56,7 +58,7 @@ export class Live {
       page.fold();
     });
     $("live").addEventListener("click", () => this.toggle());
-    $("live").hidden = false;
+    $("live").hidden = page.filling !== null;
     document.addEventListener("visibilitychange", () => {
       if (document.hidden || !this.waits) return;
       clearTimeout(this.waits);
@@ -69,7 +71,8 @@ export class Live {
 
   /** Follows the end, or no longer. @param {boolean} follows */
   follow(follows) {
-    if (!this.isLive) return;
+    // Of a recording whose index is made, the end is known.
+    if (!this.isLive || this.page.filling) return;
     this.follows = follows;
     $("live").setAttribute("aria-pressed", String(follows));
     if (follows) [this.end, this.width] = [this.page.view.length, Math.max(this.page.view.to - this.page.view.from, 1e6)];
@@ -111,13 +114,15 @@ export class Live {
   async poll() {
     const { page } = this;
     this.waits = 0;
-    let pause = document.hidden ? RARELY : this.follows ? OFTEN : SELDOM;
+    let pause = document.hidden ? RARELY : this.follows || page.filling ? OFTEN : SELDOM;
     try {
       const rows = page.isLost ? [] : this.rows();
       const state = await ask("live", { rows });
       rows.forEach((row, at) => this.certain.set(row, state.certain[at] ?? Infinity));
+      await page.filling?.reads(state, page);
       if (state.version !== this.version) await this.grown(state);
-      if (!state.is_live) return this.ends(state.why);
+      if (!grows(state)) return this.ends(state.why, state.filling !== null);
+      if (page.filling) about(page);
     } catch (error) {
       page.lost(error);
       if (error instanceof Unknown) return;
@@ -141,7 +146,7 @@ export class Live {
     // Times are counted from its beginning, which an earlier event has moved.
     if (state.begin_ns !== page.facts.begin_ns) await this.begins();
     this.lasts(state.length, wasAll);
-    if (state.is_live && state.passes !== this.passes) this.moves();
+    if (grows(state) && state.passes !== this.passes) this.moves();
     else if (state.changed !== this.changed) page.tiles.forget();
     else page.tiles.expire();
     [this.changed, this.passes] = [state.changed, state.passes];
@@ -152,11 +157,12 @@ export class Live {
       Object.assign(page.facts, { losses, losses_left_out });
       page.picture.losses = [...losses].sort((a, b) => a.from - b.from);
     }
-    if (performance.now() >= this.next || !state.is_live) await this.refresh();
+    if (performance.now() >= this.next || !grows(state)) await this.refresh();
     about(page);
     page.redraw();
     // If a question fails, all of this is done again.
     this.version = state.version;
+    if (page.filling?.isAwaited) this.answers();
   }
 
   /**
@@ -220,10 +226,41 @@ export class Live {
     page.chosen = page.tracks.find(({ id, isPinned }) => id !== null && id === (numbers.get(chosen) ?? chosen) && isPinned === page.chosen?.isPinned) ?? page.chosen;
   }
 
-  /** The recording has ended. @param {string | null} why if it has not ended by itself */
-  ends(why) {
+  /** What was asked about a time that was not read then is asked again. */
+  answers() {
+    const { page } = this;
+    const { area, why } = page.view;
+    const to = area?.to ?? why?.to ?? Infinity;
+    if (!page.filling || page.isWriting() || page.filling.isUnread(to - 1)) return;
+    page.filling.isAwaited = false;
+    page.restored();
+  }
+
+  /** No more comes: it has been read. @param {boolean} isPart whether some of it never will be @param {string | null} why */
+  filled(isPart, why) {
+    const { page } = this;
+    $("ended").textContent = isPart ? `It cannot be read further: ${why}` : "";
+    if (isPart) return void about(page);
+    const isAwaited = page.filling?.isAwaited;
+    page.filling = null;
+    about(page);
+    this.certain.clear();
+    page.marks.again();
+    if (isAwaited && !page.isWriting()) page.restored();
+  }
+
+  /** The recording has ended. @param {string | null} why if it has not ended by itself @param {boolean} isPart whether its index is not whole */
+  ends(why, isPart) {
     window.clearInterval(this.timer);
     const { page } = this;
+    if (page.filling) {
+      this.isLive = false;
+      page.tiles.certain = () => Infinity;
+      page.tiles.forget();
+      page.picture.spansOf = "";
+      this.filled(isPart, why);
+      return page.redraw();
+    }
     if (this.follows) [page.view.from, page.view.to] = [Math.max(0, page.view.length - this.width), page.view.length];
     [this.isLive, this.follows] = [false, false];
     page.tiles.certain = () => Infinity;
@@ -242,13 +279,20 @@ export class Live {
     const { page } = this;
     const { context, width } = fit(canvas("overlay"));
     const { from, to } = page.view;
+    // What was not read has lines of its own.
+    const end = page.filling ? Math.min(width, ((page.filling.known - from) / (to - from)) * width) : width;
     context.fillStyle = ink("--paper");
     for (const { track, y } of page.layout.seen()) {
       const certain = track.id === null || isMarks(track) ? Infinity : this.certain.get(track.id) ?? Infinity;
       if (certain >= to) continue;
-      for (let x = Math.max(0, Math.ceil(((certain - from) / (to - from)) * width)); x < width; x += 4) context.fillRect(x, y + 3, 1, HEIGHT - 6);
+      for (let x = Math.max(0, Math.ceil(((certain - from) / (to - from)) * width)); x < end; x += 4) context.fillRect(x, y + 3, 1, HEIGHT - 6);
     }
   }
+}
+
+/** Whether there will be more. @param {any} state */
+function grows({ is_live, filling, why }) {
+  return is_live || (filling !== null && why === null);
 }
 
 /**

@@ -78,7 +78,7 @@ async function start() {
   connect(page);
   const isLinked = location.hash.includes("from=");
   page.view.restore();
-  if (facts.is_live) page.live = new Live(page, !isLinked);
+  if (facts.is_live || facts.filling) page.live = new Live(page, facts.is_live && !isLinked);
   if (!location.hash.includes("v=")) history.replaceState(null, "", `#${page.view.link()}`);
   $("cover").hidden = true;
   // For tests, and for scripts that read the numbers of the picture.
@@ -94,6 +94,7 @@ async function start() {
       shown: () => page.tracks.map(({ id, name, number, kind, side, isPinned }) => ({ id, name, number, kind, side, isPinned: Boolean(isPinned) })),
       path: () => page.path,
       live: () => page.live && { isLive: page.live.isLive, follows: page.live.follows, version: page.live.version, certain: Object.fromEntries(page.live.certain) },
+      filling: () => page.filling && { known: page.filling.known, share: page.filling.share, why: page.filling.why, outline: page.filling.outline },
       command: () => command(page),
       svg: () => svg(page),
       chosen: () => page.chosen?.id ?? null,

@@ -6,6 +6,9 @@ import { Unknown, Unreachable, ask, enter } from "./api.js";
 /** How long the page waits before it looks again how far the index is, in milliseconds. */
 const AGAIN = 250;
 
+/** And how often for the outline of a recording whose index is being made: without it, its length is unknown. */
+const OUTLINE = 8;
+
 /** @template {HTMLElement} E @param {string} id @returns {E} */
 export const $ = (id) => /** @type {E} */ (document.getElementById(id));
 
@@ -32,7 +35,7 @@ export function nameOf(state) {
  * @returns {Promise<any>}
  */
 export async function opened(again = false, side = 0) {
-  for (;;) {
+  for (let looks = 0; ; ) {
     let state;
     try {
       state = await ask("state", { side });
@@ -47,12 +50,12 @@ export async function opened(again = false, side = 0) {
       [$("name").textContent, $("name").title] = [name, state.name];
       document.title = `${name} – tracewing`;
     }
-    if (state.phase === "ready") return state;
+    if (state.phase === "ready" && (!state.filling || state.filling.has_outline || ++looks > OUTLINE)) return state;
     if (state.phase === "failed") throw new Error(state.why);
     const bar = /** @type {HTMLProgressElement} */ ($("progress"));
     bar.hidden = false;
     if (state.total > 0) [bar.max, bar.value] = [state.total, state.done];
-    $("phase").textContent = state.is_live ? "Reading what has been recorded so far" : "Indexing the recording; next time it opens at once";
+    $("phase").textContent = state.is_live ? "Reading what has been recorded so far" : "Reading the recording";
     await new Promise((done) => setTimeout(done, AGAIN));
   }
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // What is seen and selected: connects view, tracks, picture and panel.
 
-import { Unknown, Unreachable, ask } from "./api.js";
+import { NotRead, Unknown, Unreachable, ask } from "./api.js";
 import { axis, minimap } from "./axis.js";
 import { nameMarks } from "./classes.js";
 import { Compare } from "./compare.js";
@@ -11,6 +11,7 @@ import { $, canvas, fail, notice } from "./opening.js";
 import { endJob } from "./job.js";
 import { press } from "./keys.js";
 import { Marks } from "./marks.js";
+import { Filling } from "./filling.js";
 import { parsed } from "./filter.js";
 import { Notes } from "./notes.js";
 import { Panels } from "./panels.js";
@@ -57,7 +58,9 @@ export class Page {
     this.panels = new Panels(this);
     this.notes = new Notes(this, $("details"));
     this.isLost = false;
-    /** While the recording is made. @type {import("./live.js").Live | null} */
+    /** While its index is made. @type {Filling | null} */
+    this.filling = facts.filling ? new Filling(facts) : null;
+    /** While there will be more. @type {import("./live.js").Live | null} */
     this.live = null;
     const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
     this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
@@ -142,14 +145,14 @@ export class Page {
     $("stage").style.height = `${height}px`;
     const firsts = this.compare ? this.roots.map(({ children }) => children[0]) : this.roots.slice(0, 1);
     const wholes = firsts.flatMap((first) => first?.id ?? []);
-    minimap(canvas("minimap"), $("span"), this.view, this.tiles, wholes, this.picture.losses);
+    minimap(canvas("minimap"), $("span"), this.view, this.tiles, wholes, this.picture.losses, this.filling);
     const pointer = this.pointer();
     const grid = axis(canvas("axis"), $("base"), this.view, pointer, this.search.seen);
     [this.layout.top, this.layout.height] = [scroll.scrollTop, height];
     this.picture.draw(this.layout, width, height);
     const { state } = this.view;
     const selected = state && this.found ? { row: state.row, ...this.found } : null;
-    this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen, this.notes);
+    this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen, this.notes, this.filling);
     this.picture.mark(this.layout, this.marks);
     if (this.path) this.picture.path(this.layout, this.path.steps);
     this.live?.draw();
@@ -439,6 +442,7 @@ export class Page {
   /** An answer has not come. @param {unknown} error @param {boolean} [isShown] whether a panel shows the error */
   lost(error, isShown = false) {
     if (error instanceof Unknown) fail(error);
+    else if (error instanceof NotRead && isShown && this.filling) this.filling.isAwaited = true;
     else if (error instanceof Unreachable) void reconnect(this);
     else if (!isShown) notice(error);
   }

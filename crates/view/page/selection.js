@@ -10,7 +10,7 @@ import { duration, exact } from "./time.js";
 /** What another thread did. @typedef {{at: number, row: number | null, text: string}} Other */
 /**
  * @typedef {Neighbour & {waker: Other | null, cause: Other | null, released: Other | null, ran_on: number | null,
- *   holders: number[] | null, before: Neighbour | null, after: Neighbour | null}} Found
+ *   holders: number[] | null, before: Neighbour | null, after: Neighbour | null, is_open: boolean}} Found
  */
 /**
  * What leads on from the selection.
@@ -116,8 +116,9 @@ function description(row, found, ways) {
   if (isEvent) add("time", exact(from), from);
   else {
     add("begin", exact(from), from);
-    add("end", exact(to), to);
-    add("duration", duration(to - from), to - from);
+    add("end", `${exact(to)}${found.is_open ? " or later" : ""}`, to);
+    add("duration", `${found.is_open ? "at least " : ""}${duration(to - from)}`, to - from);
+    if (found.is_open) add("not certain", "what follows may show another state");
   }
   if (holders) {
     const made = add("owner", holders.length ? "" : "no event reports one");

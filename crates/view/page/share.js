@@ -94,6 +94,11 @@ export function svg(page) {
     }
     whole.append(group);
   }
+  const unread = page.filling ? Math.max(LABELS, x(page.filling.known)) : Infinity;
+  if (unread < LABELS + width) {
+    whole.append(made("rect", { x: unread, y: AXIS, width: LABELS + width - unread, height: height - AXIS, fill: ink("--line"), "fill-opacity": 0.5 }));
+    whole.append(made("text", { x: (unread + LABELS + width) / 2, y: AXIS + 2 * HEIGHT, fill: ink("--ink"), "text-anchor": "middle" }, "not read yet"));
+  }
   return new XMLSerializer().serializeToString(whole);
 }
 

@@ -22,6 +22,7 @@ files! {
     "/main.js" SCRIPT "main.js",
     "/about.js" SCRIPT "about.js",
     "/filter.js" SCRIPT "filter.js",
+    "/filling.js" SCRIPT "filling.js",
     "/live.js" SCRIPT "live.js",
     "/marks.js" SCRIPT "marks.js",
     "/page.js" SCRIPT "page.js",

@@ -1,4 +1,4 @@
-//! A recording and its index, which is made if there is none, or while the recording is made.
+//! A recording and its index, which is made while the recording is, or is filled if there is none.
 
 use crate::jobs::Jobs;
 use crate::marks::Marks;
@@ -11,10 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tracewing_index::{Cache, Changes, Error, Index, Look, RowId, RowKind};
-use tracewing_trace::{Progress, Recording};
+use tracewing_trace::{Outline, Progress, Recording};
 
 /// A recording that grows is opened anew for questions about its events, but not more often.
 const OPENED: Duration = Duration::from_secs(1);
+
+/// Parts of an outline: as many as pixels of a wide screen.
+const PARTS: usize = 2048;
 
 /// The number of the row that stands for all CPUs.
 pub(crate) const ALL_CPUS: u32 = u32::MAX;
@@ -43,6 +46,8 @@ pub(crate) struct Viewed {
     done: AtomicU64,
     total: AtomicU64,
     is_stopped: AtomicBool,
+    /// While the index is filled, where the recording has how much; another thread finds it.
+    outline: Arc<OnceLock<Outline>>,
 }
 
 /// An index, and what is asked often.
@@ -52,9 +57,12 @@ pub(crate) struct Ready {
     /// The members of rows that are processes: threads and tasks.
     members: HashMap<RowId, Vec<RowId>>,
     pub(crate) cpus: Vec<RowId>,
-    /// While the recording is made: which index of it this is, and what differs from earlier ones.
+    /// While there will be more: which index this is, and what differs from earlier ones.
     pub(crate) grows: Option<(u64, Changes)>,
-    was_followed: bool,
+    /// Whether all of the recording is there, but not all of it has been read.
+    pub(crate) is_filling: bool,
+    /// Whether there were other ones before it.
+    has_grown: bool,
 }
 
 impl Viewed {
@@ -75,6 +83,7 @@ impl Viewed {
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
+            outline: Arc::default(),
         }
     }
 
@@ -100,7 +109,8 @@ impl Viewed {
 
     /// The recording; one that grows as it was at most a second ago.
     pub(crate) fn recording(&self) -> Arc<Recording> {
-        let is_growing = self.ready().is_some_and(|ready| ready.is_ok_and(|ready| ready.grows.is_some()));
+        let is_growing = self.is_followed
+            && self.ready().is_some_and(|ready| ready.is_ok_and(|ready| ready.grows.is_some()));
         let mut known = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
         if is_growing
             && known.1.elapsed() > OPENED
@@ -117,9 +127,24 @@ impl Viewed {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 
+    /// Whether more of the recording is being read, or will be.
+    pub(crate) fn is_being_read(&self) -> bool {
+        let is_whole = |ready: Arc<Ready>| !ready.is_filling;
+        self.failure().is_none() && !self.ready().is_some_and(|ready| ready.is_ok_and(is_whole))
+    }
+
+    /// Where the recording has how much, while its index is filled.
+    pub(crate) fn outline(&self) -> Option<&Outline> {
+        self.outline.get()
+    }
+
     /// Finds the index or makes it; returns when it is complete, or was stopped.
     pub(crate) fn prepare(&self) {
-        let prepared = if self.is_followed { self.follow() } else { self.find().map(Some) };
+        let prepared = match (self.is_followed, self.is_compared) {
+            (true, _) => self.follow(),
+            (false, true) => self.find().map(Some),
+            (false, false) => self.fill(),
+        };
         match prepared {
             Ok(Some(index)) => self.show(index, None),
             // It was stopped.
@@ -139,7 +164,9 @@ impl Viewed {
     }
 
     fn show(&self, index: Index, grows: Option<(u64, Changes)>) {
-        let ready = Arc::new(Ready::new(index, grows, self.is_followed));
+        let has_grown = grows.is_some() || self.ready().is_some();
+        let is_filling = grows.is_some() && !self.is_followed;
+        let ready = Arc::new(Ready { is_filling, has_grown, ..Ready::new(index, grows) });
         *self.ready.write().unwrap_or_else(PoisonError::into_inner) = Some(ready);
     }
 
@@ -152,9 +179,26 @@ impl Viewed {
         Ok(self.cache.find(&recording).ok_or(tracewing_trace::Error::Stopped)?)
     }
 
-    fn follow(&self) -> Result<Option<Index>, Error> {
+    /// Finds the index or makes it, and shows what there is of it.
+    fn fill(&self) -> Result<Option<Index>, Error> {
+        let recording = self.recording();
+        if let Some(index) = self.cache.find(&recording) {
+            return Ok(Some(index));
+        }
+        let (outline, of) = (self.outline.clone(), recording.clone());
+        // The index is filled without an outline, too. With very many packets, it takes a while: it is not
+        // waited for when the viewer ends.
+        let _ = std::thread::Builder::new().name("outline".to_owned()).spawn(move || {
+            let found = of.outline(PARTS, &mut || ControlFlow::Continue(()));
+            found.into_iter().for_each(|found| _ = outline.set(found));
+        });
+        self.cache.fill(&recording, &mut self.watch())
+    }
+
+    /// Shows what there is of an index.
+    fn watch(&self) -> impl FnMut(Look) -> ControlFlow<()> {
         let mut version = 0;
-        let index = self.cache.follow(&self.inputs, &mut |look| match look {
+        move |look| match look {
             Look::Waits => self.goes_on(),
             Look::Reads(progress) => self.reads(progress),
             Look::Grown(index, changed) => {
@@ -162,7 +206,11 @@ impl Viewed {
                 self.show(*index, Some((version, changed)));
                 self.goes_on()
             }
-        })?;
+        }
+    }
+
+    fn follow(&self) -> Result<Option<Index>, Error> {
+        let index = self.cache.follow(&self.inputs, &mut self.watch())?;
         // What it is now is what the index is of.
         let mut known = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
         if index.is_some() {
@@ -186,7 +234,7 @@ impl Viewed {
 }
 
 impl Ready {
-    fn new(index: Index, grows: Option<(u64, Changes)>, was_followed: bool) -> Self {
+    fn new(index: Index, grows: Option<(u64, Changes)>) -> Self {
         let (mut members, mut cpus) = (HashMap::<_, Vec<RowId>>::new(), Vec::new());
         for (id, row) in index.rows() {
             if let RowKind::Cpu(_) = row.kind {
@@ -196,13 +244,13 @@ impl Ready {
                 members.entry(parent).or_default().push(id);
             }
         }
-        Ready { index, members, cpus, grows, was_followed }
+        Ready { index, members, cpus, grows, is_filling: false, has_grown: false }
     }
 
-    /// Whether a row of this number may have existed in an earlier index of a recording that is followed, and
-    /// has another number now.
+    /// Whether a row of this number may have existed in an earlier index of the recording, and has another
+    /// number now.
     pub(crate) fn is_gone(&self, number: u32) -> bool {
-        self.was_followed && number != ALL_CPUS && !self.index.has(RowId(number))
+        self.has_grown && number != ALL_CPUS && !self.index.has(RowId(number))
     }
 
     /// The threads and tasks of a process.

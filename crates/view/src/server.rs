@@ -41,14 +41,16 @@ pub struct Server {
     desk: Desk,
 }
 
-/// How far the index is.
+/// How far the indexes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It is being made: bytes of the recording that were read, and all of them.
+    /// They are being made: bytes of the recordings that were read, and all of them.
     Indexing(u64, u64),
     /// All questions can be answered.
     Ready,
-    /// It cannot be made: why.
+    /// One cannot be made further: why. What was read until then is shown.
+    Stuck(String),
+    /// One cannot be made: why.
     Failed(String),
 }
 
@@ -111,7 +113,7 @@ impl Server {
         let runtime = runtime.enable_io().enable_time().max_blocking_threads(THREADS).build();
         let runtime = runtime.map_err(Error::Server)?;
         let desk = Arc::new(self.desk);
-        let preparing = std::thread::Builder::new().spawn({
+        let preparing = std::thread::Builder::new().name("filling".to_owned()).spawn({
             let desk = desk.clone();
             // One after the other: if both are the same, the second one finds the index of the first.
             move || desk.all().for_each(Viewed::prepare)
@@ -160,11 +162,14 @@ async fn serve(
 fn state(desk: &Desk) -> State {
     let progress = desk.all().map(Viewed::progress);
     let (done, total) = progress.fold((0, 0), |sum, (done, total)| (sum.0 + done, sum.1 + total));
-    let ready: Vec<_> = desk.all().map(Viewed::ready).collect();
-    match ready.iter().flatten().find_map(|ready| ready.as_ref().err()) {
-        Some(why) => State::Failed((*why).to_owned()),
-        None if ready.iter().all(Option::is_some) => State::Ready,
-        None => State::Indexing(done, total),
+    let failed = |viewed: &&Viewed| viewed.failure().is_some();
+    match desk.all().find(failed) {
+        Some(viewed) if matches!(viewed.ready(), Some(Ok(_))) => {
+            State::Stuck(viewed.failure().unwrap_or_default().to_owned())
+        }
+        Some(viewed) => State::Failed(viewed.failure().unwrap_or_default().to_owned()),
+        None if desk.all().any(Viewed::is_being_read) => State::Indexing(done, total),
+        None => State::Ready,
     }
 }
 

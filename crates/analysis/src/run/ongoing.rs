@@ -45,7 +45,8 @@ impl<'a, A: Analysis> Ongoing<'a, A> {
     }
 
     /// Takes the messages of `merge`, of which none is later than `until`. `watch` is called from time to
-    /// time with the number of bytes that were read; false if it has stopped this.
+    /// time with the number of bytes that were read; false if it has stopped this, which can be continued
+    /// with the same `merge`.
     ///
     /// # Errors
     /// A stream cannot be read.
@@ -119,9 +120,9 @@ impl<'a, A: Analysis> Ongoing<'a, A> {
         self.run.follower.report(end, fold);
     }
 
-    /// The recording is complete, and all of it was read.
-    pub fn finish(mut self, recording: &Recording) -> Ran {
-        self.run.ends(recording);
+    /// The recording is complete, and all of it was read; with a failure, all before that.
+    pub fn finish(mut self, recording: &Recording, failure: Option<Error>) -> Ran {
+        self.run.ended(recording, failure.map_or(Ok(()), Err));
         self.run.finish()
     }
 }

@@ -45,7 +45,19 @@ impl Viewer {
     /// The same with more arguments.
     pub fn with(trace: &Path, home: tempfile::TempDir, port: u16, more: &[&str]) -> Self {
         let port = port.to_string();
-        let mut command = command(trace, home.path(), &[&["--no-open", "--port", &port], more].concat());
+        let viewer =
+            Self::of(command(trace, home.path(), &[&["--no-open", "--port", &port], more].concat()), home);
+        let mut state = Value::Null;
+        tracewing_testing::wait_until("the index is made", || {
+            state = viewer.ask("state", "{}");
+            state["phase"] != "indexing" && state["filling"].is_null()
+        });
+        assert_eq!(state["phase"], "ready");
+        viewer
+    }
+
+    /// One that may not have read the recording yet.
+    pub fn of(mut command: Command, home: tempfile::TempDir) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut text = String::new();
         let mut out = child.stdout.take().unwrap();
@@ -58,14 +70,7 @@ impl Viewer {
         let (_, address) = text.split_once("http://127.0.0.1:").unwrap();
         let (port, rest) = address.split_once("/#token=").unwrap();
         let (port, token) = (port.parse().unwrap(), rest.split_whitespace().next().unwrap().to_owned());
-        let viewer = Viewer { child, port, token, home };
-        let mut phase = String::new();
-        tracewing_testing::wait_until("the index is made", || {
-            phase = viewer.ask("state", "{}")["phase"].as_str().unwrap().to_owned();
-            phase != "indexing"
-        });
-        assert_eq!(phase, "ready");
-        viewer
+        Viewer { child, port, token, home }
     }
 
     /// Ends the viewer, and gives its folder.

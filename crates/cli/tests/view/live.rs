@@ -76,7 +76,7 @@ fn wait_for_end(viewer: &Viewer) {
 }
 
 /// All that two viewers say of their recordings, in some windows.
-fn compare(one: &Viewer, other: &Viewer) {
+pub fn compare(one: &Viewer, other: &Viewer) {
     assert_eq!(one.ask("state", "{}"), other.ask("state", "{}"));
     let tracks = one.ask("tracks", "{}");
     assert_eq!(tracks, other.ask("tracks", "{}"));

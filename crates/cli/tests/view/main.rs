@@ -7,6 +7,8 @@ mod common;
 mod harness;
 #[path = "../../../trace/tests/common/hostile.rs"]
 mod hostile;
+#[path = "../../../trace/tests/common/switches.rs"]
+mod switches;
 
 mod analyses;
 mod area;
@@ -20,6 +22,7 @@ mod conditions;
 mod counters;
 mod counts;
 mod errors;
+mod filling;
 mod live;
 mod newcomer;
 mod notes;

@@ -6,6 +6,7 @@ pub(crate) mod fields;
 pub(crate) mod growing;
 pub(crate) mod messages;
 pub(crate) mod order;
+pub(crate) mod outline;
 pub(crate) mod slices;
 pub(crate) mod stream_events;
 pub(crate) mod tail;

@@ -68,7 +68,14 @@ impl IndexSlot {
         known.packets.get_or_insert_with(|| load(file)).begins().collect()
     }
 
-    /// The same, but always at the beginning of a packet.
+    /// When each packet of `file` begins and ends, in nanoseconds since the clock's origin, and how many
+    /// bytes it has; nothing where there is no index.
+    pub(crate) fn spans(&self, file: &mut PacketFile) -> Vec<(Timestamp, Timestamp, u64)> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.packets.get_or_insert_with(|| load(file)).spans().collect()
+    }
+
+    /// As [`IndexSlot::seek`], but always at the beginning of a packet.
     pub(crate) fn seek_packet(&self, file: &mut PacketFile, time: Timestamp) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, first) = known.find(file, time);

@@ -20,6 +20,8 @@ use tracewing_units::Timestamp;
 #[derive(Debug, Default)]
 pub(crate) struct PacketIndex {
     packets: Vec<Place>,
+    /// Where the last one ends, in bytes.
+    size: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ struct Place {
     offset: u64,
     /// In nanoseconds since the clock's origin, as all times here.
     begin: Timestamp,
+    /// As the header says; not before `begin`.
+    end: Timestamp,
     /// No event of this packet and of those before it is later.
     reach: Timestamp,
 }
@@ -48,10 +52,10 @@ impl PacketIndex {
                 *last = reach;
             }
             reach = reach.max(end);
-            packets.push(Place { offset, begin, reach: Timestamp::MAX });
+            packets.push(Place { offset, begin, end: end.max(begin), reach: Timestamp::MAX });
             offset = offset.checked_add(bytes).filter(|end| *end <= size)?;
         }
-        Some(PacketIndex { packets })
+        Some(PacketIndex { packets, size: offset })
     }
 
     /// The number of the first packet that may contain `time` or later; 0 if there are no packets.
@@ -62,6 +66,13 @@ impl PacketIndex {
     /// When each packet begins, and at which byte.
     pub(crate) fn begins(&self) -> impl Iterator<Item = (Timestamp, u64)> {
         self.packets.iter().map(|packet| (packet.begin, packet.offset))
+    }
+
+    /// When each packet begins and ends, and how many bytes it has.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (Timestamp, Timestamp, u64)> {
+        let ends = self.packets.iter().skip(1).map(|next| next.offset).chain([self.size]);
+        let packets = self.packets.iter().zip(ends);
+        packets.map(|(packet, end)| (packet.begin, packet.end, end - packet.offset))
     }
 
     /// Where a packet begins, in bytes; 0 where there are no packets.

@@ -1,6 +1,6 @@
 //! A marked area: its time, and the filter that lets through what lies in it.
 
-use super::ask::{Refusal, refused};
+use super::ask::{Refusal, is_read, refused};
 use super::statistics::chosen;
 use crate::recording::Ready;
 use serde::Deserialize;
@@ -50,6 +50,7 @@ impl Area {
         let (Some(from), Some(to), true) = (at(self.from), at(self.to), self.from < self.to) else {
             return Err(refused("there is no such window"));
         };
+        is_read(ready, self.to)?;
         Ok(Filter { from: Some(from), to: Some(to), ..Filter::default() })
     }
 

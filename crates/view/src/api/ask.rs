@@ -5,8 +5,12 @@ use hyper::StatusCode;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tracewing_index::{Index, RowId};
+use tracewing_units::Duration;
 
 pub(super) use crate::recording::ALL_CPUS;
+
+/// What is said of a time that has not been read yet.
+const UNREAD: &str = "Not all of this time has been read yet. The answer comes when it has.";
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -46,6 +50,14 @@ pub(super) fn ready(viewed: &Viewed) -> Result<Arc<Ready>, Refusal> {
             status: StatusCode::SERVICE_UNAVAILABLE,
             why: "the index is being made".to_owned(),
         }),
+    }
+}
+
+/// A window that ends at this time can be answered about: all of it has been read.
+pub(super) fn is_read(ready: &Ready, to: Duration) -> Result<(), Refusal> {
+    match ready.is_filling && to > ready.index.tail().length {
+        true => Err(Refusal { status: StatusCode::TOO_EARLY, why: UNREAD.to_owned() }),
+        false => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 //! begins and ends within the recording.
 
 use super::area::Area;
-use super::ask::{Refusal, busy, parsed, ready, refused};
+use super::ask::{Refusal, busy, is_read, parsed, ready, refused};
 use super::jobs::Started;
 use super::spans::named;
 use crate::jobs::Job;
@@ -101,6 +101,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     }
     let area = Area { from, to, rows };
     let ready = ready(viewed)?;
+    is_read(&ready, to)?;
     let rows = rows_of(&ready, &area, what)?;
     let work = move |job: &Job| {
         let answer = find(job, &ready, &area, (what, &rows, longest.as_ref()))?;

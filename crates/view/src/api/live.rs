@@ -1,7 +1,8 @@
-//! `live`: how far the index of a recording is that is being made. A page asks it several times a second,
-//! so the answer is small.
+//! `live`: how far the index of a recording is that is being made, or read for the first time. A page asks
+//! it several times a second, so the answer is small.
 
 use super::ask::{ALL_CPUS, Refusal, parsed, ready, refused};
+use super::filling::{Filling, filling, length};
 use crate::recording::{Ready, Viewed};
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ struct Asked {
 struct Answer<'a> {
     /// Whether the recording is still being made.
     is_live: bool,
+    /// While the index of one that is not is filled.
+    filling: Option<Filling>,
     /// Why it is not read any more, if that is not because it has ended.
     why: Option<&'a str>,
     /// Which of its indexes answers; another one has more.
@@ -49,13 +52,14 @@ pub(super) fn answer(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let (version, Changes { passes, states }) = ready.grows.unwrap_or((u64::MAX >> 11, Changes::default()));
     let tail = ready.index.tail();
     Ok(Reply::json(&Answer {
-        is_live: ready.grows.is_some() && viewed.failure().is_none(),
+        is_live: viewed.is_followed() && ready.grows.is_some() && viewed.failure().is_none(),
+        filling: filling(viewed, &ready),
         why: viewed.failure(),
         version,
         passes,
         changed: states,
         begin_ns: tail.begin.as_ns().to_string(),
-        length: tail.length,
+        length: length(viewed, &ready),
         events: tail.events,
         rows: tail.rows.len(),
         losses: tail.losses.len(),

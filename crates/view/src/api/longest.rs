@@ -1,6 +1,6 @@
 //! `longest`: the states of which a number in the statistics is the sum, the longest first.
 
-use super::ask::{Refusal, parsed, refused};
+use super::ask::{Refusal, is_read, parsed, refused};
 use super::spans::{Named, named};
 use super::statistics::chosen;
 use crate::recording::Ready;
@@ -42,6 +42,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     if from > to || most > MOST || classes.iter().any(|class| *class >= CLASSES) {
         return Err(refused("there is no such window or class"));
     }
+    is_read(ready, to)?;
     let (mut count, mut sum) = (0, Duration::ZERO);
     let mut longest = BinaryHeap::new();
     for id in chosen(ready, rows)? {

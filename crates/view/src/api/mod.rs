@@ -10,6 +10,7 @@ mod classes;
 mod durations;
 mod events;
 mod fields;
+mod filling;
 mod find;
 mod flame;
 mod graph;

@@ -1,7 +1,7 @@
 //! `at`: one state of a row with all that is known about it, or the one before or after it, or the one of its
 //! kind before or after it.
 
-use super::ask::{Refusal, parsed, refused, row};
+use super::ask::{Refusal, is_read, parsed, refused, row};
 use super::spans::{Named, named};
 use crate::recording::Ready;
 use crate::reply::Reply;
@@ -46,6 +46,8 @@ struct Answer {
     holders: Option<Vec<u32>>,
     before: Option<Neighbour>,
     after: Option<Neighbour>,
+    /// Whether it may last longer, or be another one: what follows has not been read.
+    is_open: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,6 +78,10 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
         (-1, Some(state)) => index.last_of(id, state, time)?,
         _ => return Err(refused("a step is -1, 0 or 1, and of a kind -1 or 1")),
     };
+    if found.is_none() && step >= 0 {
+        // What is there has not been read; after the last state that was, there may be another one.
+        is_read(ready, if step == 0 { time + Duration::from_ns(1) } else { Duration::MAX })?;
+    }
     Ok(Reply::json(&found.map(|span| about(ready, id, span)).transpose()?))
 }
 
@@ -92,6 +98,7 @@ fn about(ready: &Ready, id: RowId, span: Span) -> Result<Answer, Refusal> {
         holders: holders(index, id, span)?,
         before: index.before(id, span.from)?.map(neighbour),
         after: index.after(id, span.to, Duration::MAX)?.map(neighbour),
+        is_open: ready.grows.is_some() && span.to > index.row(id).certain,
     })
 }
 

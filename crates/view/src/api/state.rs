@@ -1,5 +1,6 @@
 //! `state`: what the recording is, and how far its index is made.
 
+use super::filling::{Filling, Outline, filling, length, outline};
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use serde::Serialize;
@@ -24,11 +25,11 @@ enum State<'a> {
         name: String,
         why: &'a str,
     },
-    Ready(Facts),
+    Ready(Box<Facts<'a>>),
 }
 
 #[derive(Debug, Serialize)]
-struct Facts {
+struct Facts<'a> {
     name: String,
     /// Its absolute paths, one by one: the command that shows a view works in every folder.
     inputs: Vec<String>,
@@ -39,6 +40,11 @@ struct Facts {
     length: Duration,
     /// Whether the recording is still being made.
     is_live: bool,
+    /// While its index is filled: events, rows and losses are those that have been read.
+    filling: Option<Filling>,
+    outline: Option<Outline<'a>>,
+    /// Why the index does not grow any more.
+    why: Option<&'a str>,
     events: u64,
     rows: usize,
     is_partial: bool,
@@ -65,15 +71,19 @@ pub(super) fn answer(viewed: &Viewed) -> Reply {
     Reply::json(&match viewed.ready() {
         None => State::Indexing { name, is_live: viewed.is_followed(), done, total },
         Some(Err(why)) => State::Failed { name, why },
-        Some(Ok(ready)) => {
-            let is_live = ready.grows.is_some() && viewed.failure().is_none();
-            let is_compared = viewed.is_compared;
-            State::Ready(Facts { is_live, is_compared, ..facts(name, inputs(viewed), ready.index.tail()) })
-        }
+        Some(Ok(ready)) => State::Ready(Box::new(Facts {
+            length: length(viewed, &ready),
+            is_live: viewed.is_followed() && ready.grows.is_some() && viewed.failure().is_none(),
+            filling: filling(viewed, &ready),
+            outline: outline(viewed, &ready),
+            why: viewed.failure(),
+            is_compared: viewed.is_compared,
+            ..facts(name, inputs(viewed), ready.index.tail())
+        })),
     })
 }
 
-fn facts(name: String, inputs: Vec<String>, tail: &Tail) -> Facts {
+fn facts<'a>(name: String, inputs: Vec<String>, tail: &Tail) -> Facts<'a> {
     let losses = tail.losses.iter().take(LOSSES).map(loss).collect();
     Facts {
         name,
@@ -82,6 +92,9 @@ fn facts(name: String, inputs: Vec<String>, tail: &Tail) -> Facts {
         begin: tracewing_trace::Zone::Local.format(tail.begin),
         length: tail.length,
         is_live: false,
+        filling: None,
+        outline: None,
+        why: None,
         events: tail.events,
         rows: tail.rows.len(),
         is_partial: tail.is_partial,

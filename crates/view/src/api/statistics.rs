@@ -1,7 +1,7 @@
 //! `statistics`: how long rows were in each state within a window, exactly: as `tracewing threads --from`
 //! and `--to` say.
 
-use super::ask::{ALL_CPUS, Refusal, parsed, refused, row};
+use super::ask::{ALL_CPUS, Refusal, is_read, parsed, refused, row};
 use super::spans::{Named, named};
 use crate::recording::Ready;
 use crate::reply::Reply;
@@ -28,6 +28,8 @@ struct Asked {
 struct Answer {
     rows: Vec<Sums>,
     left_out: usize,
+    /// Rows whose states at the end of the window may still change.
+    open: usize,
     states: BTreeMap<u32, Named>,
 }
 
@@ -45,6 +47,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     if asked.from > asked.to {
         return Err(refused("there is no such window"));
     }
+    is_read(ready, asked.to)?;
     let index = &ready.index;
     let overlaps = |id: &RowId| {
         let row = index.row(*id);
@@ -61,9 +64,11 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     rows.sort_by_key(|sums| (std::cmp::Reverse(running(sums)), sums.row));
     let left_out = rows.len().saturating_sub(MOST_ROWS);
     rows.truncate(MOST_ROWS);
+    let is_open = |sums: &&Sums| ready.grows.is_some() && index.row(RowId(sums.row)).certain < asked.to;
+    let open = rows.iter().filter(is_open).count();
     let states = rows.iter().flat_map(|sums| &sums.states);
     let states = states.map(|(state, _)| (*state, named(index, StateId(*state)))).collect();
-    Ok(Reply::json(&Answer { rows, left_out, states }))
+    Ok(Reply::json(&Answer { rows, left_out, open, states }))
 }
 
 /// The rows that are meant: a process, or the row of all CPUs, stands for its members.

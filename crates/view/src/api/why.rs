@@ -1,7 +1,7 @@
 //! `why` starts to find what a thread or task waited for in a window: its critical path, as `tracewing
 //! critical-path` prints it, and the same summed up by cause.
 
-use super::ask::{Refusal, busy, parsed, ready, refused, row};
+use super::ask::{Refusal, busy, is_read, parsed, ready, refused, row};
 use super::jobs::Started;
 use crate::jobs::Job;
 use crate::recording::{Ready, Viewed};
@@ -98,6 +98,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     if from >= to {
         return Err(refused("there is no such window"));
     }
+    is_read(&ready, to)?;
     let target = Target::new(&filter)?;
     let (rows, recording) = (Rows::of(&ready), viewed.recording());
     let work = move |job: &Job| {

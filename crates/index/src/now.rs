@@ -1,0 +1,159 @@
+//! The index of a recording up to now, while more of it is read.
+//!
+//! The pass that reads it is copied, and the copy is finished as if the recording ended there: the blocks
+//! that were full are in the file that the pass writes, and what the copy adds to them is kept in memory. So
+//! an index of now is that which would be made of the recording up to now.
+//!
+//! Rows of the copy that the pass does not have yet (of threads whose first state lasts, and of processes)
+//! get numbers from [`NEW`] on, which they keep as long as the pass lasts.
+
+use crate::body::Body;
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::format::Tail;
+use crate::index::Index;
+use crate::make::Pass;
+use crate::parts::FunctionNames;
+use crate::row::{RowId, RowKind};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+use tracewing_analysis::{Analysis, Ongoing};
+use tracewing_files::Dir;
+use tracewing_trace::Progress;
+use tracewing_units::{Pid, Timestamp};
+
+/// Shortest time between two indexes of now.
+const SHORTEST: Duration = Duration::from_millis(250);
+/// The first number of rows that have no place yet. They get other numbers when the recording has ended.
+pub const NEW: u32 = 1 << 31;
+
+/// What has become of a recording that is followed, or read for the first time.
+#[derive(Debug)]
+pub enum Look {
+    /// Nothing new is known.
+    Waits,
+    /// So much of what there is has been read.
+    Reads(Progress),
+    /// The index of now, and what differs from earlier ones.
+    Grown(Box<Index>, Changes),
+}
+
+/// Numbers of an index of now: if one of them has another value, what was certain before may be wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Passes over the recording, this one included. In another pass, rows have other places.
+    pub passes: u64,
+    /// Grows within a pass when states change that were certain.
+    pub states: u64,
+}
+
+/// Takes each [`Look`], several times a second; breaks to stop.
+pub(crate) type Watch<'w> = &'w mut dyn FnMut(Look) -> ControlFlow<()>;
+
+/// What distinguishes a row that has no place yet from others: its kind, its process, what it is a part of,
+/// and how many came before it that are the same in all of these.
+type Key = (RowKind, Option<Pid>, Option<RowId>, u32);
+
+/// Numbers of rows that have no place yet.
+#[derive(Default)]
+pub(crate) struct Numbers(HashMap<Key, RowId>);
+
+impl Numbers {
+    fn of(&mut self, key: Key) -> RowId {
+        let next = RowId(NEW + self.0.len() as u32);
+        *self.0.entry(key).or_insert(next)
+    }
+}
+
+impl Cache {
+    /// Why a pass cannot write its index.
+    pub(crate) fn failure(&self, pass: Pass<'_>, folder: &Dir) -> Error {
+        let cause = pass.failure().unwrap_or_else(|| std::io::ErrorKind::Other.into());
+        self.unwritten(folder, Error::Io { path: self.path().to_owned(), cause })
+    }
+
+    /// The index of now, of which all that the pass has written is in the file; and a number that grows when
+    /// states change that were certain.
+    pub(crate) fn now(
+        &self,
+        file: File,
+        ongoing: &mut Ongoing<'_, Pass<'_>>,
+        (begin, end): (Timestamp, Timestamp),
+        functions: &mut FunctionNames,
+        numbers: &mut Numbers,
+    ) -> Result<(Index, u64), Error> {
+        let io = |cause| Error::Io { path: self.path().to_owned(), cause };
+        let (failed, mut rest) = (Cell::new(false), Vec::new());
+        let pass = ongoing.analysis();
+        let (offset, known) = (pass.states.sink.body().offset, pass.states.sink.count());
+        let changed = pass.states.sink.doubted().as_ns();
+        let mut copy = pass.same(Body::after(&mut rest, offset), end, &failed).map_err(io)?;
+        ongoing.report(end, &mut copy);
+        let (builder, names, _, losses) = copy.close(end).map_err(io)?;
+        let texts = ongoing.names().clone();
+        let (events, is_partial) = (ongoing.events(), ongoing.is_partial());
+        let parts = &ongoing.analysis().parts;
+        let (rows, table, wakers, _) = builder.finish();
+        let tail = Tail {
+            begin,
+            length: end - begin,
+            events,
+            is_partial,
+            is_cut_off: false,
+            losses,
+            rows,
+            states: table.finish(&names, &texts, |number| parts.name(number, functions)),
+            wakers: wakers.finish(&texts),
+        };
+        let (mut new, mut same) = (Vec::with_capacity(tail.rows.len() - known), HashMap::new());
+        for row in &tail.rows[known..] {
+            // What it is a part of comes before it.
+            let of = row.parent.filter(|_| row.is_part());
+            let of = of.map(|of| (of.0 as usize).checked_sub(known).map_or(of, |place| new[place]));
+            let same = same.entry((row.kind, row.process, of)).or_insert(0);
+            new.push(numbers.of((row.kind, row.process, of, *same)));
+            *same += 1;
+        }
+        Ok((Index::of_now((file, self.path()), tail, (offset, rest), &new), changed))
+    }
+}
+
+/// Whether the pass cannot write its index; `is_flushed`: all that it has written goes to the file first.
+pub(crate) fn has_failed(ongoing: &mut Ongoing<'_, Pass<'_>>, is_flushed: bool) -> bool {
+    let pass = ongoing.analysis();
+    if is_flushed {
+        pass.states.sink.body().flush();
+    }
+    pass.is_done()
+}
+
+/// When an index of now is made.
+pub(crate) struct Shows {
+    next: Instant,
+    /// One may take one part of so many of the time.
+    share: u32,
+    /// Whether something was read since the last one.
+    pub(crate) is_old: bool,
+}
+
+impl Shows {
+    /// An index of now that takes long is made less often: it may take one part of so many of the time.
+    /// The first one is made after `pause`.
+    pub(crate) fn new(share: u32, pause: Duration) -> Self {
+        Shows { next: Instant::now() + pause, share, is_old: false }
+    }
+
+    pub(crate) fn are_due(&self) -> bool {
+        self.is_old && Instant::now() >= self.next
+    }
+
+    /// One was made since `begin`.
+    pub(crate) fn took(&mut self, begin: Instant) {
+        let now = Instant::now();
+        self.next = now + SHORTEST.max((now - begin) * self.share);
+        self.is_old = false;
+    }
+}
