@@ -70,6 +70,11 @@ impl<'m> Fields<'m> {
         Some(bytes)
     }
 
+    /// All bytes that were not read yet.
+    pub fn rest(&mut self) -> &'m [u8] {
+        std::mem::take(&mut self.0)
+    }
+
     /// Whether all bytes were read: what follows the last field is not part of a valid message.
     pub fn is_end(&self) -> bool {
         self.0.is_empty()

@@ -336,7 +336,9 @@ fn begin(
         send(channel, 0, &error.to_ne_bytes(), &[], SendFlags::empty()).is_ok()
     };
     let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-    let own = match settle(channel, recorder) {
+    let settled =
+        settle(&[channel.as_fd()], recorder).and_then(|kept| kept.into_iter().next().ok_or_else(lost));
+    let own = match settled {
         Ok(own) => own,
         Err(error) => {
             report(channel.as_fd(), number(error));

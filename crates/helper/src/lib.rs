@@ -19,6 +19,7 @@
 //!
 //! - [`Helper`] is the recorder's side: starts the process, asks it, ends it.
 //! - [`Server`] is the helper's side: takes requests, and answers them from any of its threads.
+//! - [`AsUsers`] starts processes that do one thing as another user, without capabilities.
 //! - `message`: one packet with its number, bytes and descriptors; [`Fields`] reads the bytes.
 //! - `rights`: gives up capabilities. `process`: fork, descriptors, signals, the end.
 //!
@@ -39,6 +40,7 @@
 
 #![warn(unreachable_pub)]
 
+mod as_user;
 mod fields;
 mod helper;
 mod message;
@@ -46,8 +48,10 @@ mod process;
 mod rights;
 mod server;
 
+pub use as_user::{AsUsers, Limits, NoReply, User};
 pub use fields::{Fields, Text};
 pub use helper::{Helper, Number};
 pub use message::{MOST_BYTES, MOST_FILES, Reply, Request};
+pub use rights::keep_only;
 pub use rustix::thread::CapabilitySet;
 pub use server::{Replier, Server};

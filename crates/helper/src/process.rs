@@ -11,8 +11,8 @@ use rustix::process::{
 };
 use tracewing_units::Pid;
 
-/// Where a helper has its end of the channel.
-const CHANNEL: RawFd = 3;
+/// Where a helper has its first descriptor after the standard ones.
+const FIRST: RawFd = 3;
 
 /// A child process that is known by its pidfd.
 #[derive(Debug)]
@@ -59,6 +59,20 @@ impl Child {
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
+    /// Readable once it has ended.
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Has the kernel forget it, if it has ended, and returns whether it has.
+    pub(crate) fn try_reap(&mut self) -> bool {
+        let has_ended = self.has_ended();
+        if has_ended {
+            self.end(Duration::ZERO);
+        }
+        has_ended
+    }
+
     /// Waits until it has ended, kills it if that takes longer than `patience`, and has the kernel forget it.
     pub(crate) fn end(&mut self, patience: Duration) {
         if self.is_reaped {
@@ -73,33 +87,50 @@ impl Child {
     }
 }
 
-/// What a child has to be rid of, and its end of the channel, now at its place.
+/// What a child has to be rid of, and its descriptors, now at their places.
 ///
-/// - It ends with the thread of the recorder that has started it (`parent`: the recorder's process id).
+/// - It ends with the thread of the process that has started it (`parent`: that one's process id).
 /// - Signals of the terminal and of service managers reach the recorder, which decides.
-/// - Of the descriptors it keeps the channel's.
-pub(crate) fn settle(channel: &OwnedFd, parent: Pid) -> io::Result<OwnedFd> {
+/// - Of the descriptors it keeps these.
+pub(crate) fn settle(files: &[BorrowedFd<'_>], parent: Pid) -> io::Result<Vec<OwnedFd>> {
     block_signals();
+    // A packet's number of descriptors is limited.
+    let end = FIRST + files.len() as RawFd;
     // Their numbers may be among those that are replaced next; the copies are closed with the rest.
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    let null = rustix::io::fcntl_dupfd_cloexec(null, CHANNEL + 1)?.into_raw_fd();
-    let copy = rustix::io::fcntl_dupfd_cloexec(channel, CHANNEL + 1)?.into_raw_fd();
-    for number in 0..CHANNEL {
+    let copy = |file: BorrowedFd<'_>| -> io::Result<RawFd> {
+        Ok(rustix::io::fcntl_dupfd_cloexec(file, end)?.into_raw_fd())
+    };
+    let null = {
+        let file = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        copy(file.as_fd())?
+    };
+    let copies = files.iter().map(|file| copy(*file)).collect::<io::Result<Vec<_>>>()?;
+    for number in 0..FIRST {
         // SAFETY: numbers of descriptors. No code of the helper owns these three.
         unsafe { libc::dup2(null, number) };
     }
-    // SAFETY: as above: what had the number is the recorder's, whose values are never dropped here.
-    let channel = unsafe {
-        if libc::dup3(copy, CHANNEL, libc::O_CLOEXEC) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(CHANNEL)
-    };
-    close_above(CHANNEL)?;
+    let mut kept = Vec::new();
+    for (copy, number) in copies.into_iter().zip(FIRST..) {
+        // SAFETY: as above: what had the number is the recorder's, whose values are never dropped here.
+        kept.push(unsafe {
+            if libc::dup3(copy, number, libc::O_CLOEXEC) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(number)
+        });
+    }
+    close_above(end - 1)?;
+    end_with(parent)?;
+    Ok(kept)
+}
+
+/// Has the kernel end this process with the thread that has started it. The kernel forgets that when the
+/// process becomes another user.
+pub(crate) fn end_with(parent: Pid) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let has_parent = rustix::process::getppid().is_some_and(|pid| Pid(pid.as_raw_nonzero().get()) == parent);
     // It has ended before it could be watched.
-    if has_parent { Ok(channel) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    if has_parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }
 
 /// Closes all descriptors above a number.

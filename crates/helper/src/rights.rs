@@ -8,8 +8,11 @@ use rustix::thread::{
 };
 
 /// Has the calling thread keep those of `kept` that it has, and no others. Threads that it starts have the
-/// same.
-pub(crate) fn keep_only(kept: CapabilitySet) -> io::Result<()> {
+/// same. For a helper that needs more at its start than later.
+///
+/// # Errors
+/// The system refuses what every process may do.
+pub fn keep_only(kept: CapabilitySet) -> io::Result<()> {
     for capability in CapabilitySet::all().difference(kept).iter() {
         // Refused for those that the kernel does not know, and without `CAP_SETPCAP`: `exec` then gives
         // nothing back because of what follows.

@@ -1,7 +1,7 @@
 //! The helper's side of the channel.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::net::{RecvFlags, SendFlags, Shutdown, shutdown};
@@ -62,6 +62,13 @@ impl Server {
     /// To answer requests from other threads.
     pub fn replier(&self) -> Replier {
         Replier(self.channel.clone())
+    }
+}
+
+/// Readable when there is a request, and when the helper has to end.
+impl AsFd for Server {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
     }
 }
 
