@@ -4,6 +4,7 @@
 //! leaves a process that runs on.
 //!
 //! - [`Target`]: a process that can be attached to, or the [`Refusal`] that says why not.
+//! - `passed`: a refusal that one process passes to another.
 //! - `threads`: which of its threads can be borrowed; `reads`: whether
 //!   their waits for data can be interrupted.
 //! - `tracee`: a stopped thread; `signal_frame`: whether it is in a signal handler; `restart`: how its
@@ -20,6 +21,7 @@ mod asleep;
 mod bpf;
 mod call;
 mod filter;
+mod passed;
 mod reads;
 mod refusal;
 mod restart;

@@ -25,19 +25,28 @@ pub struct Target {
     pidfd: OwnedFd,
     /// The longest time for which a thread was stopped, ns; 0: none was.
     longest_stop: AtomicU64,
-    /// This process's id, as the other one sees it; 0: it does not.
+    /// The recorder's process id, as the other one sees it; 0: it does not.
     recorder: u32,
 }
 
 impl Target {
-    /// Looks whether a process can be attached to. It is not touched.
+    /// Looks whether a process can be attached to by this one, which is the recorder. It is not touched.
     ///
     /// # Errors
     /// Why it cannot.
     pub fn open(pid: Pid) -> Result<Self, Refusal> {
+        Self::open_for(pid, Pid::from_unsigned(std::process::id()))
+    }
+
+    /// As [`Self::open`], for a recorder that is another process in this one's PID namespace: what the
+    /// program makes for it is of no use once it has ended.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_for(pid: Pid, recorder: Pid) -> Result<Self, Refusal> {
         let id = (pid.0 > 0).then(|| KernelPid::from_raw(pid.0)).flatten().ok_or(Refusal::Gone(pid))?;
         let pidfd = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Refusal::Gone(pid))?;
-        let recorder = if sees_this_process(pid) { std::process::id() } else { 0 };
+        let recorder = if sees_this_process(pid) { recorder.as_unsigned() } else { 0 };
         let target = Self { pid, pidfd, longest_stop: AtomicU64::new(0), recorder };
         target.check()?;
         Ok(target)

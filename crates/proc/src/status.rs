@@ -70,8 +70,17 @@ impl Status {
 
     /// Real, effective, saved and file system user.
     pub fn users(&self) -> Option<[u32; 4]> {
-        let mut users = self.field("Uid")?.split_whitespace().map(str::parse);
-        let mut next = || users.next()?.ok();
+        self.four("Uid")
+    }
+
+    /// Real, effective, saved and file system group.
+    pub fn groups(&self) -> Option<[u32; 4]> {
+        self.four("Gid")
+    }
+
+    fn four(&self, name: &str) -> Option<[u32; 4]> {
+        let mut numbers = self.field(name)?.split_whitespace().map(str::parse);
+        let mut next = || numbers.next()?.ok();
         Some([next()?, next()?, next()?, next()?])
     }
 

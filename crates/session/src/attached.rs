@@ -6,9 +6,9 @@
 //! since closing a copy of a file can take as long as its file system likes. Other descriptors are not read.
 
 mod calls;
+mod reading;
 mod wanted;
 
-use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
@@ -17,11 +17,13 @@ use rustix::net::sockopt::{set_socket_passcred, socket_acceptconn, socket_domain
 use rustix::net::{AddressFamily, SendFlags, SocketType, send};
 use tracewing_abi::message::door::{Door, Enter, NO_THREAD};
 use tracewing_attach::{Place, Refusal, Target};
-use tracewing_programs::image::{Files, Memory, Process, started_with};
-use tracewing_programs::{Entry, entries};
+use tracewing_programs::Entry;
+use tracewing_programs::image::{Memory, Process};
 use tracewing_units::Pid;
 
 use crate::credentials::peer;
+pub(crate) use calls::names as names_of_calls;
+pub(crate) use reading::{Found, Here, Reader, Source, Unread, find};
 use wanted::Now;
 pub(crate) use wanted::{Loaded, Wanted};
 
@@ -78,80 +80,112 @@ impl Declined {
     }
 }
 
+/// Why a process was not attached to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotAttached {
+    /// It cannot be, or not at this moment.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Whether it has copies of tracewing, and where, is unknown.
+    #[error("what it contains could not be read: {0}")]
+    Unread(#[from] Unread),
+    /// The process that attaches for the recorder has ended.
+    #[error("the recorder's process tracewing-ptrace, which attaches to programs, has ended; record again")]
+    NoHelper,
+}
+
 /// The result of an attempt to attach to a process.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Why the process was not attached to. It runs as before; copies that were entered before that give up.
-    pub(crate) result: Result<Answers, Refusal>,
+    pub(crate) result: Result<Answers, NotAttached>,
     /// The longest time for which one of its threads was stopped; `None` where none was.
     pub(crate) longest_stop: Option<Duration>,
     /// The copies that were to be entered.
     pub(crate) tried: Vec<Loaded>,
 }
 
-/// Has copies of tracewing in a process open their doors to this recording. No door opens if the process has
+/// The recorder for which a process is attached to, and what parses the process's contents.
+#[derive(Clone, Copy)]
+pub(crate) struct By<'a> {
+    /// The recorder's process id.
+    pub(crate) recorder: Pid,
+    pub(crate) recording: [u8; 16],
+    pub(crate) reader: &'a dyn Reader,
+}
+
+/// Has copies of tracewing in a process open their doors to a recording. No door opens if the process has
 /// no such copy, or if all of them decline because the program has forbidden threads of the agent. Waits no
 /// longer than `patience` for a thread that can be borrowed.
-pub(crate) fn attach(pid: Pid, wanted: &Wanted, recording: [u8; 16], patience: Duration) -> Outcome {
+pub(crate) fn attach(pid: Pid, wanted: &Wanted, by: By<'_>, patience: Duration) -> Outcome {
     let mut tried = Vec::new();
     // Most looks find nothing new: the process is not looked at any closer then.
-    if matches!(wanted, Wanted::New { .. }) && found(pid, wanted).is_none_or(|found| found.is_empty()) {
-        return Outcome { result: Ok(Answers::default()), longest_stop: None, tried };
+    if matches!(wanted, Wanted::New { .. }) {
+        let found = ready(pid, wanted, by.reader).map(|(found, _)| found);
+        match found {
+            Ok(Some(found)) if !found.is_empty() => {}
+            Ok(_) | Err(Unread::Nothing) => {
+                return Outcome { result: Ok(Answers::default()), longest_stop: None, tried };
+            }
+            Err(unread) => return Outcome { result: Err(unread.into()), longest_stop: None, tried },
+        }
     }
-    match Target::open(pid) {
+    match Target::open_for(pid, by.recorder) {
         Ok(target) => {
-            let result = enter(&target, pid, wanted, &mut tried, recording, patience);
+            let result = enter(&target, wanted, by, &mut tried, patience);
             Outcome { result, longest_stop: target.longest_stop(), tried }
         }
-        Err(refusal) => {
-            // A process without a copy of tracewing has no events of its own that a refusal could lose.
-            let result = if is_plain(pid) { Ok(Answers::default()) } else { Err(refusal) };
-            let found = found(pid, wanted).unwrap_or_default();
-            Outcome { result, longest_stop: None, tried: found.iter().map(Loaded::of).collect() }
-        }
+        Err(refusal) => refused(pid, wanted, by.reader, refusal),
     }
 }
 
-/// The copies in a process that are to be entered; `None` where its memory cannot be read.
-fn found(pid: Pid, wanted: &Wanted) -> Option<Vec<Entry>> {
-    Some(ready(pid, &Process::open(pid).ok()?, wanted).0)
+/// A process without a copy of tracewing has no events of its own that a refusal could lose.
+fn refused(pid: Pid, wanted: &Wanted, reader: &dyn Reader, refusal: Refusal) -> Outcome {
+    let (tried, is_plain) = match ready(pid, wanted, reader) {
+        Ok((Some(ready), has_copies)) => (ready.iter().map(Loaded::of).collect(), !has_copies),
+        Ok((None, has_copies)) => (Vec::new(), !has_copies),
+        Err(_) => (Vec::new(), false),
+    };
+    let result = if is_plain { Ok(Answers::default()) } else { Err(refusal.into()) };
+    Outcome { result, longest_stop: None, tried }
 }
 
-/// The copies that are to be entered, and when that was so.
-fn ready(pid: Pid, process: &Process, wanted: &Wanted) -> (Vec<Entry>, Now) {
-    let entries = entries(process);
+/// The copies that are to be entered, `None` where the process's memory cannot be read; and whether there are
+/// copies at all, by its executable where its memory cannot be read.
+fn ready(pid: Pid, wanted: &Wanted, reader: &dyn Reader) -> Result<(Option<Vec<Entry>>, bool), Unread> {
+    // What has started with the program is looked for at first only.
+    let settled = (*wanted == Wanted::Present).then(|| Now::of(pid).settled());
+    let source = Source::open(pid, settled).ok_or(Unread::Nothing)?;
+    let is_memory = matches!(source, Source::Memory { .. });
+    let found = reader.find(pid, source)?;
+    let has_copies = !found.is_empty();
+    if !is_memory {
+        return Ok((None, has_copies));
+    }
     // What is loaded while they are read is younger than this.
     let now = Now::of(pid);
-    let may_have_started = *wanted == Wanted::Present && entries.iter().any(|entry| !wanted.has(entry, now));
-    let started = if may_have_started { started_with(pid, process) } else { BTreeSet::new() };
-    let is_ready = |entry: &Entry| wanted.has(entry, now) || started.contains(&entry.number);
-    (entries.into_iter().filter(is_ready).collect(), now)
-}
-
-/// Whether a process has no copy of tracewing. Where its memory cannot be read, as its executable has it.
-fn is_plain(pid: Pid) -> bool {
-    match Process::open(pid) {
-        Ok(process) => entries(&process).is_empty(),
-        Err(_) => Files::open(&[format!("/proc/{pid}/exe")]).is_ok_and(|files| entries(&files).is_empty()),
-    }
+    let found = found.into_iter().filter(|found| found.has_started || wanted.has(&found.entry, now));
+    Ok((Some(found.map(|found| found.entry).collect()), has_copies))
 }
 
 fn enter(
     target: &Target,
-    pid: Pid,
     wanted: &Wanted,
+    By { recording, reader, .. }: By<'_>,
     tried: &mut Vec<Loaded>,
-    recording: [u8; 16],
     patience: Duration,
-) -> Result<Answers, Refusal> {
-    // Yama lets a user open the program of a process, and not its memory.
-    let process = match Process::open(pid) {
-        Ok(process) => process,
-        Err(_) if is_plain(pid) => return Ok(Answers::default()),
-        Err(_) => return Err(target.not_permitted()),
+) -> Result<Answers, NotAttached> {
+    let pid = target.pid();
+    let ready = match ready(pid, wanted, reader) {
+        Ok((Some(ready), _)) => ready,
+        // Yama lets a user open the program of a process, and not its memory.
+        Ok((None, false)) => return Ok(Answers::default()),
+        Ok((None, true)) | Err(Unread::Nothing) => return Err(target.not_permitted().into()),
+        Err(unread) => return Err(unread.into()),
     };
+    let now = Now::of(pid);
+    let process = Process::open(pid).map_err(|_| target.not_permitted())?;
     let Answers { mut entered, mut declined } = Answers::default();
-    let (ready, now) = ready(pid, &process, wanted);
     for entry in ready {
         tried.push(Loaded::of(&entry));
         let place = Place { entry: entry.address, word: entry.word };

@@ -17,7 +17,8 @@ use tracewing_programs::Entry;
 use tracewing_units::Pid;
 
 use crate::Error;
-use crate::attached::{Answers, Loaded, Outcome, Wanted, attach};
+use crate::attached::{Answers, Loaded, NotAttached, Outcome, Wanted};
+use crate::attaches::Attaches;
 use crate::credentials::users;
 use crate::doors::Doors;
 use crate::poll::{Poll, Token};
@@ -51,7 +52,7 @@ impl Attempt {
     }
 
     /// An attempt without effect.
-    fn in_vain(pid: Pid, is_look: bool, result: Result<Answers, Refusal>) -> Self {
+    fn in_vain(pid: Pid, is_look: bool, result: Result<Answers, NotAttached>) -> Self {
         Self { pid, is_look, outcome: Outcome { result, longest_stop: None, tried: Vec::new() } }
     }
 }
@@ -78,7 +79,7 @@ impl Attacher {
     ///
     /// # Errors
     /// The system refuses a thread or a descriptor.
-    fn start(recording: [u8; 16]) -> Result<Self, Error> {
+    fn start(recording: [u8; 16], attaches: Attaches) -> Result<Self, Error> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = Arc::new(eventfd(0, flags).map_err(Error::system("eventfd"))?);
         let (events, heard) = channel();
@@ -90,7 +91,7 @@ impl Attacher {
             is_heard
         };
         let own = events.clone();
-        let body = move || work(&heard, &own, recording, report);
+        let body = move || work(&heard, &own, (recording, attaches), report);
         let thread = std::thread::Builder::new().name("attacher".to_owned()).spawn(body);
         thread.map_err(Error::system("clone"))?;
         Ok(Self { events, attempts, bell })
@@ -111,6 +112,7 @@ impl Attacher {
 /// What the recorder has of attaching.
 pub(crate) struct Attaching {
     recording: [u8; 16],
+    attaches: Attaches,
     /// Once it is needed.
     attacher: Option<Attacher>,
     pub(crate) doors: Doors,
@@ -125,6 +127,8 @@ pub(crate) struct Attaching {
     pub(crate) arriving: Vec<Arriving>,
     /// The longest time for which a thread was stopped; `None` where none was.
     pub(crate) longest_stop: Option<Duration>,
+    /// Whether it was noted that there will be no more looks.
+    pub(crate) is_loss_noted: bool,
 }
 
 /// A plug-in that was attached to.
@@ -154,9 +158,10 @@ impl Known {
 
 impl Attaching {
     /// Nothing yet, for a recording.
-    pub(crate) fn new(recording: [u8; 16]) -> Self {
+    pub(crate) fn new(recording: [u8; 16], attaches: Attaches) -> Self {
         Self {
             recording,
+            attaches,
             attacher: None,
             doors: Doors::default(),
             asked: BTreeMap::new(),
@@ -165,6 +170,7 @@ impl Attaching {
             due: Instant::now() + INTERVAL,
             arriving: Vec::new(),
             longest_stop: None,
+            is_loss_noted: false,
         }
     }
 
@@ -205,6 +211,9 @@ impl Attaching {
     /// The system refuses a thread or a descriptor.
     pub(crate) fn look(&mut self, pid: Pid, members: Vec<u64>, poll: &Poll) -> Result<(), Error> {
         self.round.get_or_insert_with(Instant::now);
+        if self.attaches.is_lost() {
+            return Ok(());
+        }
         let known = self.asked.entry(pid).or_insert_with(|| Known::new(Program::of(pid)));
         // A process that has neither joined nor been requested is attached to first.
         let is_known = known.is_asked || !members.is_empty();
@@ -219,7 +228,7 @@ impl Attaching {
         let attacher = match self.attacher.take() {
             Some(attacher) => attacher,
             None => {
-                let attacher = Attacher::start(self.recording)?;
+                let attacher = Attacher::start(self.recording, self.attaches.clone())?;
                 let added = poll.add(&attacher, Token::Attacher, EventFlags::IN);
                 added.map_err(Error::system("epoll_ctl"))?;
                 attacher
@@ -256,15 +265,19 @@ impl Attaching {
     /// Begins no further attempts, at the recording's end, and gives those that were in flight, once they
     /// have ended.
     pub(crate) fn end(&mut self, poll: &Poll) -> Vec<Attempt> {
-        let Some(attacher) = self.attacher.take() else { return Vec::new() };
+        let Some(attacher) = self.attacher.take() else {
+            self.attaches.end();
+            return Vec::new();
+        };
         poll.remove(&attacher);
         let _ = attacher.events.send(Event::Over);
         let until = Instant::now() + ENDING;
         let next = || attacher.attempts.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
         let ended: Vec<_> = std::iter::from_fn(next).collect();
         self.pending.retain(|pid, _| !ended.iter().any(|attempt| attempt.pid == *pid));
+        self.attaches.end();
         let late = std::mem::take(&mut self.pending).into_iter();
-        let late = late.map(|(pid, is_look)| Attempt::in_vain(pid, is_look, Err(Refusal::Late(pid))));
+        let late = late.map(|(pid, is_look)| Attempt::in_vain(pid, is_look, Err(Refusal::Late(pid).into())));
         ended.into_iter().chain(late).collect()
     }
 }
@@ -285,7 +298,7 @@ impl Drop for Attacher {
 fn work(
     heard: &Receiver<Event>,
     events: &Sender<Event>,
-    recording: [u8; 16],
+    (recording, attaches): ([u8; 16], Attaches),
     report: impl Fn(Attempt) -> bool,
 ) {
     let mut turns = Turns::default();
@@ -297,7 +310,7 @@ fn work(
     while !is_over || turns.are_in_flight() {
         let now = Instant::now();
         if !is_over && let Some(Asked { pid, wanted, .. }) = turns.next(now) {
-            begin(pid, wanted, recording, events);
+            begin(pid, wanted, recording, attaches.clone(), events);
             continue;
         }
         let event = match turns.idle(now).filter(|_| !is_over) {
@@ -336,16 +349,16 @@ fn work(
 }
 
 /// Begins an attempt, on a thread of its own.
-fn begin(pid: Pid, wanted: Wanted, recording: [u8; 16], events: &Sender<Event>) {
+fn begin(pid: Pid, wanted: Wanted, recording: [u8; 16], attaches: Attaches, events: &Sender<Event>) {
     let (done, failed) = (events.clone(), events.clone());
     let body = move || {
-        let outcome = attach(pid, &wanted, recording, TURN);
+        let outcome = attaches.attach(pid, &wanted, recording, TURN);
         // Where the recording is over, the doors that it has opened close here.
         let _ = done.send(Event::Ended(pid, outcome));
     };
     if let Err(source) = std::thread::Builder::new().name("attaching".to_owned()).spawn(body) {
         let refusal = Refusal::System { pid, call: "clone", source };
-        let _ = failed.send(Event::Ended(pid, Attempt::in_vain(pid, false, Err(refusal)).outcome));
+        let _ = failed.send(Event::Ended(pid, Attempt::in_vain(pid, false, Err(refusal.into())).outcome));
     }
 }
 
@@ -353,11 +366,13 @@ fn begin(pid: Pid, wanted: Wanted, recording: [u8; 16], events: &Sender<Event>) 
 fn is_transient(outcome: &Outcome) -> bool {
     matches!(
         outcome.result,
-        Err(Refusal::Busy { .. }
-            | Refusal::Traced { .. }
-            | Refusal::Taken(_)
-            | Refusal::NotReady(_)
-            | Refusal::SharedMemory(_)
-            | Refusal::FirstThread(_))
+        Err(NotAttached::Refused(
+            Refusal::Busy { .. }
+                | Refusal::Traced { .. }
+                | Refusal::Taken(_)
+                | Refusal::NotReady(_)
+                | Refusal::SharedMemory(_)
+                | Refusal::FirstThread(_)
+        ))
     )
 }

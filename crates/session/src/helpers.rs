@@ -9,6 +9,8 @@
 //! | `tracewing-trace` | makes changes in tracefs ([`Changer`]), whose files are root's | none |
 //! | `tracewing-runs` | runs the programs that the user has named ([`Runner`]) | all |
 //!
+//! [`crate::attaches`] has those that attach to programs.
+//!
 //! Each accepts only requests of its own layout, and carries out only what a recorder needs: for example, the
 //! one for tracefs changes only what belongs to this recording.
 
@@ -23,6 +25,7 @@ use tracewing_helper::{CapabilitySet, Fields, Helper, Reply, Server};
 use tracewing_kernel::{Changer, Tracefs};
 use tracewing_proc::guarded::{self, Seen};
 
+use crate::attaches::Attaches;
 use crate::options::{Action, Options};
 use crate::priority::Priority;
 use crate::runner::Runner;
@@ -40,6 +43,7 @@ const OPENING: Duration = Duration::from_secs(10);
 pub(crate) struct Helpers {
     running: Vec<(Arc<Helper>, &'static str, &'static str)>,
     pub(crate) runner: Runner,
+    pub(crate) attaches: Attaches,
 }
 
 impl Helpers {
@@ -79,7 +83,12 @@ impl Helpers {
         if let Some(changes) = changes {
             tracewing_kernel::change_by(move |request| Ok(decode(changes.ask(request, OPENING)?)?.file));
         }
-        Ok(Self { running, runner })
+        Ok(Self { running, runner, attaches: Attaches::default() })
+    }
+
+    /// The same with others, which attach to programs.
+    pub(crate) fn with_attaches(self, attaches: Attaches) -> Self {
+        Self { attaches, ..self }
     }
 
     /// Those that have ended since the last look: the process, and what is so from now on.

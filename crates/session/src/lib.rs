@@ -33,6 +33,7 @@
 //! | `kernel` | kernel events |
 //! | `profile` | samples and counters |
 //! | `attached`, `attacher` | attaches to running processes |
+//! | `attaches` | by which processes of a recorder |
 //! | `doors` | how attached processes and their children connect |
 //! | `client` | one connection: handshake, changes, questions |
 //! | `connections` | all connections |
@@ -66,6 +67,7 @@ mod archives;
 mod ask;
 mod attached;
 mod attacher;
+mod attaches;
 pub mod change;
 mod changes;
 mod child;

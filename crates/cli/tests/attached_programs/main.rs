@@ -3,6 +3,7 @@
 mod filters;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod helpers;
 mod hostile;
 mod killed;
 mod kinds;

@@ -2,6 +2,7 @@
 //! to is looked up in all of them.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,24 +39,39 @@ impl Files {
         for path in paths {
             files.add(path.as_ref())?;
         }
+        files.add_libraries();
+        Ok(files)
+    }
+
+    /// A program that is open already, whose path that was; and its shared libraries, as above.
+    ///
+    /// # Errors
+    /// It is not a program.
+    pub fn of(path: &Path, file: File) -> Result<Self, Error> {
+        let mut files = Self::default();
+        files.add_open(path, file)?;
+        files.add_libraries();
+        Ok(files)
+    }
+
+    fn add_libraries(&mut self) {
         let search = Search::of_this_machine();
         let mut known = HashSet::new();
         let mut next = 0;
-        while let Some(file) = files.files.get(next) {
-            let user = PathBuf::from(&files.objects[next].name);
+        while let Some(file) = self.files.get(next) {
+            let user = PathBuf::from(&self.objects[next].name);
             let run_path = file.run_path();
             for name in file.needed() {
                 if known.len() == MOST_LIBRARIES || !known.insert(name.clone()) {
                     continue;
                 }
                 let mut candidates = search.candidates(&name, run_path.as_deref(), &user).into_iter();
-                if !candidates.any(|path| files.add(&path).is_ok()) {
-                    files.missing.push(name);
+                if !candidates.any(|path| self.add(&path).is_ok()) {
+                    self.missing.push(name);
                 }
             }
             next += 1;
         }
-        Ok(files)
     }
 
     /// Treats bytes in memory as a file of that name.
@@ -81,6 +97,11 @@ impl Files {
             }
             _ => failed(error),
         })?;
+        self.add_open(path, file)
+    }
+
+    fn add_open(&mut self, path: &Path, file: File) -> Result<(), Error> {
+        let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
         let metadata = file.metadata().map_err(failed)?;
         let identity = (metadata.dev(), metadata.ino());
         if self.identities.contains(&identity) {

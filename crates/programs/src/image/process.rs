@@ -43,15 +43,21 @@ impl Process {
             Some(ENOENT | ESRCH) => Error::NoProcess(pid),
             _ => Error::Process { pid, source },
         };
-        let memory = File::open(format!("/proc/{pid}/mem")).map_err(failed)?;
+        let open = |name| File::open(format!("/proc/{pid}/{name}")).map_err(failed);
+        let (memory, maps) = (open("mem")?, open("maps")?);
+        Self::of(memory, maps).map_err(failed)?.ok_or(Error::NoProcess(pid))
+    }
+
+    /// The process whose `mem` and `maps` in `/proc` these are, with a snapshot of its mappings; `None` if it
+    /// has none, as ended processes and kernel threads.
+    ///
+    /// # Errors
+    /// The mappings cannot be read.
+    pub fn of(memory: File, maps: File) -> io::Result<Option<Self>> {
         let mut text = Vec::new();
-        let file = File::open(format!("/proc/{pid}/maps")).map_err(failed)?;
-        io::Read::read_to_end(&mut io::Read::take(file, MOST_MAPS), &mut text).map_err(failed)?;
-        // Ended processes and kernel threads have no mappings.
-        if text.is_empty() {
-            return Err(Error::NoProcess(pid));
-        }
-        Ok(Self { memory, mappings: maps::parse(&text), objects: OnceCell::new() })
+        io::Read::read_to_end(&mut io::Read::take(maps, MOST_MAPS), &mut text)?;
+        let mappings = maps::parse(&text);
+        Ok((!text.is_empty()).then_some(Self { memory, mappings, objects: OnceCell::new() }))
     }
 
     fn find_objects(&self) -> Vec<Object> {

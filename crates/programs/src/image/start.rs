@@ -9,7 +9,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use object::elf::{DT_NEEDED, DT_NULL, DT_SONAME, DT_STRTAB, DynamicTag};
-use tracewing_units::Pid;
 
 use super::{Image as _, Memory, Object, Process};
 
@@ -27,9 +26,9 @@ struct Names {
     needed: Vec<String>,
 }
 
-/// The objects of a process with which its program starts, by their index. What cannot be read is left out.
-pub fn started_with(pid: Pid, process: &Process) -> BTreeSet<usize> {
-    let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+/// The objects of a process with which its program starts, by their index; the first one is its executable,
+/// as `/proc/PID/exe` has it. What cannot be read is left out.
+pub fn started_with(executable: &Path, process: &Process) -> BTreeSet<usize> {
     let objects = process.objects();
     let mut room = MOST_NAMES;
     let all: Vec<Names> = objects.iter().map(|object| Names::of(process, object, &mut room)).collect();
@@ -102,6 +101,7 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::process::{Command, Stdio};
+    use tracewing_units::Pid;
 
     /// What is pre-loaded is there, as a plug-in is.
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         let pid = Pid(child.id() as i32);
         let process = Process::open(pid).unwrap();
         let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
-        let started = started_with(pid, &process);
+        let started = started_with(&executable, &process);
         drop(child.stdin.take());
         child.wait().unwrap();
         let names: Vec<&str> = process.objects().iter().map(|object| object.name.as_str()).collect();

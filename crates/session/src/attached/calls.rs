@@ -17,6 +17,11 @@ pub(super) static ALL: [SystemCall; CALLS.len() + 2] = {
     all
 };
 
+/// The names of all that a filter may refuse.
+pub(crate) fn names() -> Vec<&'static str> {
+    ALL.iter().flat_map(|call| [Some(call), call.without]).flatten().map(|call| call.name).collect()
+}
+
 /// Flags of a thread in glibc's `pthread_create`: filters look at them.
 const THREAD: u64 = (libc::CLONE_VM
     | libc::CLONE_FS

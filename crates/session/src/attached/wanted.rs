@@ -20,9 +20,9 @@ const SETTLED: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Loaded {
     /// Where it is entered.
-    address: u64,
+    pub(crate) address: u64,
     /// As [`Entry::loaded`].
-    at: Option<Timestamp>,
+    pub(crate) at: Option<Timestamp>,
 }
 
 impl Loaded {
@@ -64,6 +64,11 @@ impl Now {
     pub(super) fn age(self, entry: &Entry) -> Option<Duration> {
         let age = self.0.checked_since(entry.loaded?)?;
         Some(Duration::from_nanos(age.as_ns()))
+    }
+
+    /// What was loaded by then was loaded long ago.
+    pub(super) fn settled(self) -> Timestamp {
+        Timestamp::from_ns(self.0.as_ns().saturating_sub(SETTLED.as_nanos() as i64))
     }
 
     /// Whether it was loaded long ago.

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tracewing_abi::message::door::Knock;
+use tracewing_attach::Refusal;
 use tracewing_programs::Entry;
 use tracewing_units::Pid;
 
 use super::Recorder;
-use crate::attached::Answers;
+use crate::attached::{Answers, NotAttached};
 use crate::attacher::{Arriving, Attempt};
 use crate::doors::{BATCH, Knocked};
 use crate::poll::Purpose;
@@ -97,9 +98,15 @@ impl Recorder<'_> {
                 }
             }
             // It has ended, and so has nothing to record.
-            Err(tracewing_attach::Refusal::Gone(_) | tracewing_attach::Refusal::Zombie(_)) => {}
+            Err(NotAttached::Refused(Refusal::Gone(_) | Refusal::Zombie(_))) => {}
             // Nothing was found by then, or will be missed by the recording's end.
-            Err(tracewing_attach::Refusal::Late(_)) if is_look => {}
+            Err(NotAttached::Refused(Refusal::Late(_))) if is_look => {}
+            Err(NotAttached::NoHelper) if is_look => {
+                if !std::mem::replace(&mut self.attaching.is_loss_noted, true) {
+                    let why = NotAttached::NoHelper;
+                    self.join.note(format!("plug-ins that are loaded from now on are not recorded: {why}"));
+                }
+            }
             Err(refusal) => {
                 self.join.note(format!("the events of {what}{} are not recorded: {refusal}", name(pid)));
             }

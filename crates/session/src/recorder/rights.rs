@@ -7,6 +7,7 @@ use super::{Observer, Subject};
 use tracewing_consumer::survival::BufferFolder;
 use tracewing_files::Dir;
 
+use crate::attaches::Attaches;
 use crate::confine::{confine, is_possible, needed};
 use crate::fence;
 use crate::helpers::Helpers;
@@ -25,10 +26,11 @@ pub(super) fn divide(
     if !options.is_confined || matches!(subject, Subject::Command(_)) || !is_possible() {
         return Helpers::default();
     }
+    let attaches = matches!(subject, Subject::Processes { .. } | Subject::Programs);
+    let by = if attaches { Attaches::start() } else { Attaches::default() };
     match Helpers::start(options) {
         Ok(helpers) => {
             let (output, files) = folders;
-            let attaches = matches!(subject, Subject::Processes { .. } | Subject::Programs);
             let folders = [Some(output.dir()), files.map(BufferFolder::dir)];
             let folders: Vec<&Dir> = folders.into_iter().flatten().collect();
             confine(needed(folders.iter().map(|dir| dir.path()), attaches));
@@ -37,13 +39,13 @@ pub(super) fn divide(
                 let list = matches!(subject, Subject::Programs).then(open_folder).flatten();
                 fence::close(&folders, &parent_folder(), list);
             }
-            helpers
+            helpers.with_attaches(by)
         }
         Err(error) => {
             observer.note(&format!(
                 "the recorder keeps all rights of root: no process to share them with ({error})"
             ));
-            Helpers::default()
+            Helpers::default().with_attaches(by)
         }
     }
 }

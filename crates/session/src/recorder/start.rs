@@ -98,7 +98,7 @@ impl<'a> Recorder<'a> {
             listing,
             connections: Connections::new(system::open_files()),
             changes: Changes::new(options.majors.0),
-            attaching: Attaching::new(recording),
+            attaching: Attaching::new(recording, helpers.attaches.clone()),
             course: Course::new(child, signals),
             processes,
             drains,
