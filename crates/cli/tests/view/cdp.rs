@@ -1,10 +1,14 @@
 //! A browser that a test drives: Chromium by its devtools protocol, over pipes.
 
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
-use tracewing_testing::am_root;
+use tracewing_testing::{am_root, installed, signal};
+
+/// Time in which Chromium answers at its start.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A page in a browser, which ends with this value.
 pub struct Browser {
@@ -21,11 +25,22 @@ pub struct Browser {
 impl Browser {
     /// Starts Chromium with a page of this size.
     pub fn start(width: u32, height: u32) -> Self {
+        Self::start_as("chromium", [PATIENCE; 3], (width, height))
+    }
+
+    /// Starts a program that is Chromium. On a busy machine, it may hang before it answers: then it is killed
+    /// after a while, and another one is started.
+    fn start_as(program: &str, patience: [Duration; 3], size: (u32, u32)) -> Self {
+        let started = patience.into_iter().find_map(|patience| Self::try_start(program, patience, size));
+        started.expect("Chromium does not start")
+    }
+
+    fn try_start(program: &str, patience: Duration, size: (u32, u32)) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         // Chromium reads from descriptor 3 and writes to 4. As root it has no sandbox.
         let sandbox = if am_root() { "--no-sandbox" } else { "" };
         let script = format!(
-            "exec chromium --headless {sandbox} --disable-gpu --disable-dev-shm-usage --remote-debugging-pipe \
+            "exec {program} --headless {sandbox} --disable-gpu --disable-dev-shm-usage --remote-debugging-pipe \
              --user-data-dir=\"$0\" about:blank 3<&0 4>&1 </dev/null >/dev/null 2>&1"
         );
         let mut command = Command::new("sh");
@@ -34,17 +49,37 @@ impl Browser {
         let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let errors = Vec::new();
         let mut browser = Browser { child, to, from, session: None, last: 0, errors, _folder: folder };
-        let targets = browser.call("Target.getTargets", json!({}));
+        let (answers, waits) = std::sync::mpsc::channel::<()>();
+        let pid = browser.child.id();
+        let watch = std::thread::spawn(move || {
+            if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                // It is not reaped before this thread ends.
+                signal(pid, libc::SIGKILL);
+            }
+        });
+        let is_there = browser.set_up(size).is_ok();
+        drop(answers);
+        watch.join().unwrap();
+        is_there.then_some(browser)
+    }
+
+    /// Attaches to the page.
+    fn set_up(&mut self, (width, height): (u32, u32)) -> std::io::Result<()> {
+        let call = |this: &mut Self, method: &str, parameters: Value| {
+            let answer = this.exchange(method, parameters)?;
+            Ok::<_, std::io::Error>(answer.unwrap_or_else(|error| panic!("{method}: {error}")))
+        };
+        let targets = call(self, "Target.getTargets", json!({}))?;
         let page = targets["targetInfos"].as_array().unwrap().iter().find(|target| target["type"] == "page");
         let asked = json!({ "targetId": page.unwrap()["targetId"], "flatten": true });
-        let session = browser.call("Target.attachToTarget", asked);
-        browser.session = session["sessionId"].as_str().map(str::to_owned);
+        let session = call(self, "Target.attachToTarget", asked)?;
+        self.session = session["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log"] {
-            browser.call(&format!("{domain}.enable"), json!({}));
+            call(self, &format!("{domain}.enable"), json!({}))?;
         }
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
-        browser.call("Emulation.setDeviceMetricsOverride", size);
-        browser
+        call(self, "Emulation.setDeviceMetricsOverride", size)?;
+        Ok(())
     }
 
     /// Calls a method of the protocol.
@@ -53,22 +88,29 @@ impl Browser {
     }
 
     fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
+        self.exchange(method, parameters).expect("the browser has ended")
+    }
+
+    /// Calls a method; fails if the browser ends before it has answered.
+    fn exchange(&mut self, method: &str, parameters: Value) -> std::io::Result<Result<Value, Value>> {
         self.last += 1;
         let mut message = json!({ "id": self.last, "method": method, "params": parameters });
         if let Some(session) = &self.session {
             message["sessionId"] = session.as_str().into();
         }
-        self.to.write_all(message.to_string().as_bytes()).and_then(|()| self.to.write_all(&[0])).unwrap();
+        self.to.write_all(message.to_string().as_bytes()).and_then(|()| self.to.write_all(&[0]))?;
         loop {
             let mut bytes = Vec::new();
-            self.from.read_until(0, &mut bytes).unwrap();
-            assert_eq!(bytes.pop(), Some(0), "the browser has ended");
+            self.from.read_until(0, &mut bytes)?;
+            if bytes.pop() != Some(0) {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
             let message: Value = serde_json::from_slice(&bytes).unwrap();
             if message["id"] == self.last {
-                return match &message["error"] {
+                return Ok(match &message["error"] {
                     Value::Null => Ok(message["result"].clone()),
                     error => Err(error.clone()),
-                };
+                });
             }
             let is_error = message["method"] == "Runtime.exceptionThrown"
                 || (message["method"] == "Log.entryAdded" && message["params"]["entry"]["level"] == "error")
@@ -155,4 +197,24 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+#[test]
+fn one_that_hangs_at_its_start_is_replaced() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("hangs-twice");
+    let script = "#!/bin/sh\necho $$ >> \"$0.starts\"\n\
+                  test $(wc -l < \"$0.starts\") = 3 || exec sleep 1000\nexec chromium \"$@\"\n";
+    std::fs::write(&program, script).unwrap();
+    let short = Duration::from_millis(300);
+    let program = format!("sh {}", program.display());
+    let mut browser = Browser::start_as(&program, [short, short, PATIENCE], (640, 480));
+    assert_eq!(browser.value("1 + 1"), 2);
+    let starts = std::fs::read_to_string(folder.path().join("hangs-twice.starts")).unwrap();
+    let pids: Vec<&str> = starts.lines().collect();
+    assert_eq!(pids.len(), 3);
+    assert!(!pids[..2].iter().any(|pid| std::path::Path::new("/proc").join(pid).exists()), "it still hangs");
 }
