@@ -1,8 +1,8 @@
 // @ts-check
 // The time axis, and the minimap: the whole recording with a frame around what is seen.
 
-import { CLASSES, color, ink, patterns } from "./classes.js";
-import { columns, paint } from "./pixels.js";
+import { color, ink, patterns } from "./classes.js";
+import { Sheet, columns, paint } from "./pixels.js";
 import { beginOf, sideOf } from "./sides.js";
 import { duration, exact, marks } from "./time.js";
 
@@ -77,6 +77,9 @@ function flag(context, width, height, x, text) {
   context.fillText(text, left + 6, height / 2 - 1);
 }
 
+/** The image of the minimap. */
+const map = new Sheet();
+
 /**
  * @param {HTMLCanvasElement} canvas @param {HTMLElement} span takes the length of what is seen
  * @param {import("./window.js").View} view @param {import("./tiles.js").Tiles} tiles
@@ -86,15 +89,14 @@ function flag(context, width, height, x, text) {
 export function minimap(canvas, span, view, tiles, rows, losses, filling) {
   const { context, width, height, ratio } = fit(canvas);
   const [wide, high] = [canvas.width, canvas.height];
-  const image = context.createImageData(wide, high);
+  const { image, target, sums } = map.blank(context, wide, high);
   const shift = Math.max(0, Math.floor(Math.log2(view.length / wide)));
-  const sums = new Float32Array(wide * CLASSES.length);
   const [margin, part] = [Math.round(4 * ratio), high / rows.length];
   for (const [at, row] of rows.entries()) {
     const begin = beginOf(sideOf(row));
     columns(tiles.get(row, -begin, view.length - begin, shift), -begin, view.length - begin, wide, sums);
     const [top, bottom] = [Math.round(at * part) + (at ? 1 : margin), Math.round((at + 1) * part) - (at + 1 < rows.length ? 1 : margin)];
-    paint(new Uint32Array(image.data.buffer), wide, top, bottom - top, wide, sums, patterns());
+    paint(target, wide, top, bottom - top, wide, sums, patterns());
   }
   context.putImageData(image, 0, 0);
   const scale = width / view.length;
@@ -110,9 +112,11 @@ export function minimap(canvas, span, view, tiles, rows, losses, filling) {
   context.lineWidth = 2;
   const frame = Math.max(3, right - left - 2);
   context.strokeRect(Math.min(left + 1, width - frame - 1), 1, frame, height - 2);
+  const texts = [duration(view.to - view.from), `of ${duration(view.length)}`];
+  if (span.textContent === texts.join("")) return;
   const seen = document.createElement("b");
-  seen.textContent = duration(view.to - view.from);
-  span.replaceChildren(seen, `of ${duration(view.length)}`);
+  seen.textContent = texts[0];
+  span.replaceChildren(seen, texts[1]);
 }
 
 /**

@@ -151,17 +151,20 @@ function pixels(number) {
   return [pixel(r, g, b), pixel(mixed(r), mixed(g), mixed(b))];
 }
 
+/** The patterns of a light page and of a dark one. @type {(Uint32Array[] | undefined)[]} */
+const made = [];
+
 /**
  * The colours of a class at 16 places: of pixel (x, y) that is number `(y & 3) * 4 + (x & 3)`.
  * @returns {Uint32Array[]}
  */
 export function patterns() {
-  return CLASSES.map(({ hatch }, number) => {
+  return (made[Number(dark.matches)] ??= CLASSES.map(({ hatch }, number) => {
     const [plain, other] = pixels(number);
     return Uint32Array.from({ length: 16 }, (_, place) => {
       const [x, y] = [place & 3, place >> 2];
       const isOther = hatch === "rising" ? ((x + y) & 3) === 0 : hatch === "falling" ? ((x - y) & 3) === 0 : hatch === "dots" ? x === 1 && y === 1 : false;
       return isOther ? other : plain;
     });
-  });
+  }));
 }

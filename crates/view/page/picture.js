@@ -5,7 +5,7 @@ import { ask } from "./api.js";
 import { fit } from "./axis.js";
 import { CLASSES, PARTS, color, ink, patterns, textOn } from "./classes.js";
 import { hatch } from "./losses.js";
-import { columns, counts, levels, marks, paint } from "./pixels.js";
+import { Rows, Sheet, columns, counts, levels, marks, paint } from "./pixels.js";
 import { beginOf, bySide, sideOf } from "./sides.js";
 import { HEIGHT, isMarks } from "./tracks.js";
 
@@ -35,14 +35,10 @@ export class Picture {
     this.tiles = tiles;
     this.named = named;
     this.losses = [...losses].sort((a, b) => a.from - b.from);
-    /** What was drawn: by row, the heights of the classes of each column. @type {Map<number, Uint8Array>} */
-    this.drawn = new Map();
-    /** Of events, how many lie in each column. @type {Map<number, Uint32Array>} */
-    this.counted = new Map();
-    /** Of events, the name of one in each column. @type {Map<number, Uint32Array>} */
-    this.marked = new Map();
-    /** Of counters, the least, the greatest and the last value in each column. @type {Map<number, Float32Array>} */
-    this.valued = new Map();
+    this.sheet = new Sheet();
+    this.rows = {
+      drawn: new Rows(Uint8Array), counted: new Rows(Uint32Array), marked: new Rows(Uint32Array), valued: new Rows(Float32Array),
+    };
     /** Of counters, the values that are seen. @type {Map<number, [number, number, number][]>} */
     this.values = new Map();
     /** @type {Map<number, [number, number, number][]>} */
@@ -53,6 +49,26 @@ export class Picture {
     this.timer = 0;
     /** What arrows there are: what they mean, from which row to which, when. @type {[string, number, number, number][]} */
     this.shownArrows = [];
+  }
+
+  /** What was drawn: by row, the heights of the classes of each column. @returns {Map<number, Uint8Array>} */
+  get drawn() {
+    return this.rows.drawn.used;
+  }
+
+  /** Of events, how many lie in each column. @returns {Map<number, Uint32Array>} */
+  get counted() {
+    return this.rows.counted.used;
+  }
+
+  /** Of events, the name of one in each column. @returns {Map<number, Uint32Array>} */
+  get marked() {
+    return this.rows.marked.used;
+  }
+
+  /** Of counters, the least, the greatest and the last value in each column. @returns {Map<number, Float32Array>} */
+  get valued() {
+    return this.rows.valued.used;
   }
 
   /** The exponent of the buckets: not longer than a pixel. @param {number} width */
@@ -76,13 +92,9 @@ export class Picture {
     }
     const { context, ratio } = fit(this.pixels);
     const wide = this.pixels.width;
-    const image = context.createImageData(wide, this.pixels.height);
-    const target = new Uint32Array(image.data.buffer);
-    const [sums, colors, shift] = [new Float32Array(wide * CLASSES.length), patterns(), this.shift(wide)];
-    this.drawn.clear();
-    this.counted.clear();
-    this.marked.clear();
-    this.valued.clear();
+    const { image, target, sums } = this.sheet.blank(context, wide, this.pixels.height);
+    const [colors, shift] = [patterns(), this.shift(wide)];
+    for (const rows of Object.values(this.rows)) rows.begin();
     for (const { track, at, y } of layout.seen()) {
       const [first, last] = [Math.round((y + MARGIN) * ratio), Math.round((y + HEIGHT - MARGIN) * ratio)];
       if (at < layout.pinned) target.fill(0, Math.round(y * ratio) * wide, Math.round((y + HEIGHT) * ratio) * wide);
@@ -94,15 +106,11 @@ export class Picture {
       const [from, to] = this.times(track.id);
       const tiles = this.tiles.get(track.id, from, to, shift);
       if (track.counter) {
-        const values = new Float32Array(wide * 3);
-        levels(tiles, from, to, wide, track.counter.most, sums, values);
-        this.valued.set(track.id, values);
+        levels(tiles, from, to, wide, track.counter.most, sums, this.rows.valued.of(track.id, wide * 3));
       } else {
         columns(tiles, from, to, wide, sums);
       }
-      const kept = new Uint8Array(wide * CLASSES.length);
-      paint(target, wide, first, last - first, wide, sums, colors, kept);
-      this.drawn.set(track.id, kept);
+      paint(target, wide, first, last - first, wide, sums, colors, this.rows.drawn.of(track.id, wide * CLASSES.length));
     }
     context.putImageData(image, 0, 0);
   }
@@ -110,13 +118,10 @@ export class Picture {
   /** @param {number} row @param {Uint32Array} target @param {number[]} lines @param {number} shift @param {number} ratio */
   events(row, target, [first, last], shift, ratio) {
     const wide = this.pixels.width;
-    const [found, names, kept] = [new Uint32Array(wide), new Uint32Array(wide), new Uint8Array(wide * CLASSES.length)];
+    const [found, names, kept] = [this.rows.counted.of(row, wide), this.rows.marked.of(row, wide), this.rows.drawn.of(row, wide * CLASSES.length)];
     const [from, to] = this.times(row);
     counts(this.tiles.get(row, from, to, shift), from, to, wide, found, names);
     marks(target, wide, first, last - first, Math.round(2 * ratio), found, names, kept);
-    this.counted.set(row, found);
-    this.marked.set(row, names);
-    this.drawn.set(row, kept);
   }
 
   /**

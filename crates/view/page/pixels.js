@@ -9,6 +9,56 @@ import { CLASSES, EVENT, FILL, ORDER, RANGE, SEEN, markColor, pixel } from "./cl
 
 const COUNT = CLASSES.length;
 
+/** An image whose memory is used again while its size is the same: a picture is drawn up to 60 times a second. */
+export class Sheet {
+  constructor() {
+    /** @type {ImageData | null} */
+    this.image = null;
+    this.target = new Uint32Array(0);
+    this.sums = new Float32Array(0);
+  }
+
+  /** An empty image, and memory for the shares of its columns. @param {CanvasRenderingContext2D} context @param {number} wide @param {number} high */
+  blank(context, wide, high) {
+    if (this.image?.width === wide && this.image.height === high) this.target.fill(0);
+    else {
+      this.image = context.createImageData(wide, high);
+      this.target = new Uint32Array(this.image.data.buffer);
+      this.sums = new Float32Array(wide * COUNT);
+    }
+    return { image: this.image, target: this.target, sums: this.sums };
+  }
+}
+
+/** Arrays of rows, which are used again for the next picture. @template {Uint8Array | Uint32Array | Float32Array} A */
+export class Rows {
+  /** @param {new (length: number) => A} kind */
+  constructor(kind) {
+    this.kind = kind;
+    /** Those of the picture. @type {Map<number, A>} */
+    this.used = new Map();
+    /** Those of the one before. @type {A[]} */
+    this.free = [];
+  }
+
+  /** A picture begins: nothing of the one before is left. */
+  begin() {
+    this.free = [...this.used.values()];
+    this.used.clear();
+  }
+
+  /** An array of zeros for a row, or the one that it has. @param {number} row @param {number} length @returns {A} */
+  of(row, length) {
+    const before = this.used.get(row);
+    if (before) return before;
+    let array = this.free.pop();
+    if (array?.length === length) array.fill(0);
+    else array = new this.kind(length);
+    this.used.set(row, array);
+    return array;
+  }
+}
+
 /**
  * The share of each column's time in each class, from 0 to 1: `width` times the number of classes.
  * @param {Tile[]} tiles @param {number} from @param {number} to @param {number} width @param {Float32Array} sums

@@ -12,6 +12,10 @@ import { sideOf } from "./sides.js";
 const BUCKETS = 9;
 /** Most bytes that are kept. */
 const MOST = 64 << 20;
+/** Bytes of a tile besides its runs, as measured in Chromium: most tiles have few runs. */
+const OVERHEAD = 640;
+/** Tiles that the server has refused, at most: the first ones are asked again. */
+const REFUSED = 10_000;
 /** Most rows of a question. */
 const ROWS = 60;
 /** Most questions at the same time: so many connections a browser opens. */
@@ -27,8 +31,6 @@ export class Tiles {
     /** @type {Map<string, Runs>} */
     this.kept = new Map();
     this.bytes = 0;
-    /** @type {Set<string>} */
-    this.asked = new Set();
     /** @type {Set<string>} */
     this.refused = new Set();
     /** From when on a row may still change. @type {(row: number) => number} */
@@ -125,17 +127,26 @@ export class Tiles {
         const [key, runs] = [`${row} ${shift} ${tile}`, found.get(row)];
         if (runs) this.keep(key, runs);
         // The row has another number now.
-        else this.refused.add(key);
+        else this.refuse(key);
         // What was asked before it changed, or may have changed, is asked again.
-        if (turn < this.doubted || (turn < this.turn && uncertain.has(row))) this.old.add(key);
+        if (runs && (turn < this.doubted || (turn < this.turn && uncertain.has(row)))) this.old.add(key);
         else this.old.delete(key);
-        if (uncertain.has(row)) this.uncertain.add(key);
+        if (runs && uncertain.has(row)) this.uncertain.add(key);
         else this.uncertain.delete(key);
       }
     } catch (error) {
-      for (const row of some) this.refused.add(`${row} ${shift} ${tile}`);
+      for (const row of some) this.refuse(`${row} ${shift} ${tile}`);
       this.failed(error);
     }
+  }
+
+  /** A tile is not asked again. @param {string} key */
+  refuse(key) {
+    for (const first of this.refused) {
+      if (this.refused.size < REFUSED) break;
+      this.refused.delete(first);
+    }
+    this.refused.add(key);
   }
 
   /** Tiles that were not certain are asked again; until they come, they are drawn as they are. */
@@ -162,15 +173,15 @@ export class Tiles {
   /** @param {string} key @param {Runs} runs */
   keep(key, runs) {
     const before = this.kept.get(key);
-    if (before) this.bytes -= before.bytes.length + 100;
+    if (before) this.bytes -= before.bytes.length + OVERHEAD;
     this.kept.set(key, runs);
-    this.bytes += runs.bytes.length + 100;
+    this.bytes += runs.bytes.length + OVERHEAD;
     for (const [old, { bytes }] of this.kept) {
       if (this.bytes <= MOST) break;
       this.kept.delete(old);
       this.uncertain.delete(old);
       this.old.delete(old);
-      this.bytes -= bytes.length + 100;
+      this.bytes -= bytes.length + OVERHEAD;
     }
   }
 }

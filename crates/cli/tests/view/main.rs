@@ -24,6 +24,7 @@ mod counts;
 mod errors;
 mod filling;
 mod live;
+mod memory;
 mod newcomer;
 mod notes;
 mod numbers;
