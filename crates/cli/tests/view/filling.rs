@@ -8,7 +8,7 @@ use crate::switches::{PERIOD, write_switches};
 use serde_json::{Value, json as object};
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tracewing_testing::{installed, signal, wait_until};
 
 /// Switches on each CPU: reading them takes much longer than until something is shown.
@@ -200,10 +200,6 @@ fn the_page_shows_what_was_read_and_fills_itself() {
     let about = browser.value("document.querySelector('#about').textContent");
     assert!(about.as_str().unwrap().contains("% read · "), "{about}");
     assert_eq!(browser.value("document.querySelector('#live').hidden"), true);
-    if let Some(path) = std::env::var_os("TRACEWING_SCREENSHOT") {
-        let shot = browser.call("Page.captureScreenshot", object!({ "format": "png" }));
-        fs::write(Path::new(&path), shot["data"].as_str().unwrap()).unwrap();
-    }
     // The outline is where nothing was read.
     let outline = browser.value(
         "import('/filling.js').then(({ Filling }) => {
