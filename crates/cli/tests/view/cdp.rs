@@ -170,6 +170,10 @@ impl Browser {
         self.call("Input.dispatchMouseEvent", event);
     }
 
+    pub fn hover(&mut self, x: f64, y: f64) {
+        self.mouse("mouseMoved", x, y, 0);
+    }
+
     pub fn click(&mut self, x: f64, y: f64) {
         self.drag((x, y), (x, y));
     }

@@ -180,6 +180,17 @@ fn covered(browser: &mut Browser, from: f64, to: f64) -> f64 {
     browser.value(&script).as_f64().unwrap()
 }
 
+/// Notes where lines over uncertain states are drawn.
+const LINES: &str = "(() => {
+    const { prototype } = CanvasRenderingContext2D;
+    const real = prototype.fillRect;
+    window.lines = [];
+    prototype.fillRect = function (x, y, width, height) {
+        if (this.canvas.id === 'overlay' && width === 1 && height === 18) lines.push(x);
+        real.call(this, x, y, width, height);
+    };
+})()";
+
 #[test]
 fn the_page_shows_what_was_read_and_fills_itself() {
     if !installed(&["chromium"]) {
@@ -200,6 +211,15 @@ fn the_page_shows_what_was_read_and_fills_itself() {
     let about = browser.value("document.querySelector('#about').textContent");
     assert!(about.as_str().unwrap().contains("% read · "), "{about}");
     assert_eq!(browser.value("document.querySelector('#live').hidden"), true);
+    // Lines over what is not certain end where nothing was read.
+    browser.value(&format!("void ({LINES})"));
+    browser.wait("Object.keys(tracewing.live().certain).length > 3");
+    browser.hover(700.0, 400.0);
+    browser.wait("lines.length > 0");
+    browser.settle();
+    let end = browser.value(&format!("{share} * document.querySelector('#overlay').clientWidth"));
+    let last = browser.value("Math.max(...lines)").as_f64().unwrap();
+    assert!(last < end.as_f64().unwrap() && last > end.as_f64().unwrap() - 8.0, "{last} {end}");
     // The outline is where nothing was read.
     let outline = browser.value(
         "import('/filling.js').then(({ Filling }) => {
