@@ -24,8 +24,8 @@ const STARTING: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(1);
 /// How long a request waits for room in the channel.
 const SENDING: Duration = Duration::from_secs(1);
-/// Requests without a reply that are no longer waited for. A helper that has as many takes no more: each
-/// would be waited for in vain.
+/// Requests without a reply that are no longer waited for. A helper that has as many is of no use any more:
+/// each further one would be waited for in vain.
 const MOST_LATE: usize = 8;
 
 /// Number of a request; not used again.
@@ -151,7 +151,7 @@ impl Helper {
     ///
     /// # Errors
     /// The request is too large ([`MOST_BYTES`](crate::MOST_BYTES), [`MOST_FILES`](crate::MOST_FILES)); the
-    /// helper does not take requests, or has not replied to many in time (`TimedOut`); it is lost.
+    /// helper does not take requests (`TimedOut`); it is lost, also because many were not answered in time.
     pub fn begin(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<Number> {
         let number = {
             let mut state = self.lock();
@@ -159,7 +159,8 @@ impl Helper {
                 return Err(lost());
             }
             if state.abandoned() >= MOST_LATE {
-                return Err(io::ErrorKind::TimedOut.into());
+                self.lose(&mut state);
+                return Err(lost());
             }
             state.last += 1;
             let number = state.last;

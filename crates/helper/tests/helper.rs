@@ -144,10 +144,11 @@ fn a_request_that_takes_long_keeps_no_other_waiting() {
     let hang = || helper.ask(b"hang", Duration::from_millis(1)).unwrap_err().kind();
     assert_eq!(hang(), ErrorKind::TimedOut);
     assert_eq!(helper.ask(b"hello", PATIENCE).unwrap().bytes, b"hello");
-    // Requests of which none is answered are no longer sent at some time, and not waited for.
-    while helper.begin(b"hang", &[]).is_ok_and(|number| helper.wait(number, Duration::ZERO).is_err()) {}
-    assert_eq!(helper.ask(b"hello", PATIENCE).unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(!helper.is_lost());
+    // Where none is answered any more, it is of no use, and is ended.
+    while helper.begin(b"hang", &[]).is_ok_and(|number| helper.wait(number, Duration::ZERO).is_err()) {}
+    assert_eq!(helper.ask(b"hello", PATIENCE).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert!(helper.is_lost() && !exists(helper.pid()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! ended, however that was, it removes what is left, as a [`crate::guardian`] does.
 
 use crate::change::Change;
-use crate::instance::{is_busy, is_stale, owner, start_time};
+use crate::instance::{is_busy, is_stale, owner, this_process};
 use crate::probes;
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 25;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What makes the changes of a recorder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Changer {
     /// Where tracefs is.
     root: PathBuf,
@@ -29,10 +29,9 @@ pub struct Changer {
 }
 
 impl Changer {
-    /// For the process `recorder`, in the tracefs at `root`. `None` if there is no such process.
-    pub fn new(recorder: Pid, root: &Path) -> Option<Self> {
-        let recorder = (recorder, start_time(recorder)?);
-        Some(Self { root: root.to_owned(), recorder, is_settled: false })
+    /// For this process, in the tracefs at `root`: to be given to the other one.
+    pub fn of_this_process(root: &Path) -> Self {
+        Self { root: root.to_owned(), recorder: this_process(), is_settled: false }
     }
 
     /// Makes a change that the recorder asks for, which may be any bytes; gives the file that it opens.
@@ -104,9 +103,8 @@ mod tests {
     use super::*;
 
     fn changer() -> (Changer, String) {
-        let own = Pid::from_unsigned(std::process::id());
-        let changer = Changer::new(own, Path::new("/t")).unwrap();
-        let name = format!("tracewing-{own}-{}", changer.recorder.1);
+        let changer = Changer::of_this_process(Path::new("/t"));
+        let name = format!("tracewing-{}-{}", changer.recorder.0, changer.recorder.1);
         (changer, name)
     }
 

@@ -48,8 +48,8 @@ impl Instance {
         remove_stale(&instances)?;
         // Those of a recorder that cannot be removed are in use.
         let _ = probes::remove(tracefs.root(), |group| is_stale(&group.replace('_', "-")));
-        let pid = Pid::from_unsigned(std::process::id());
-        let own = format!("{PREFIX}{pid}-{}", start_time(pid).unwrap_or_default());
+        let (pid, began) = this_process();
+        let own = format!("{PREFIX}{pid}-{began}");
         let mut path = instances.join(&own);
         for nth in 2.. {
             match Change::Make(&path).make() {
@@ -173,6 +173,12 @@ pub(crate) fn is_stale(name: &str) -> bool {
 
 /// When a process started, in clock ticks after boot; `None` if there is none of that number, or only its
 /// zombie.
+/// This process, and when it started: 0 where `/proc` is that of other processes.
+pub(crate) fn this_process() -> (Pid, u64) {
+    let pid = Pid::from_unsigned(std::process::id());
+    (pid, start_time(pid).unwrap_or_default())
+}
+
 pub(crate) fn start_time(pid: Pid) -> Option<u64> {
     Stat::of(pid).filter(|stat| !stat.has_ended())?.began()
 }

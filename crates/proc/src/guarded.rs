@@ -8,13 +8,14 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, FsWord, Mode, OFlags, ResolveFlags, fstat, fstatfs, open, openat, openat2};
+use rustix::io::Errno;
 use tracewing_units::{Pid, Tid};
 
 use crate::{Sleeping, Stat};
@@ -37,6 +38,9 @@ pub const NAMESPACES: [&str; 8] = ["cgroup", "ipc", "mnt", "net", "pid", "time",
 /// Bytes of `maps` that are read to find a file in it: enough for 65,530 mappings, the kernel's usual limit.
 const MOST_MAPS: u64 = 16 << 20;
 
+/// `OVERLAYFS_SUPER_MAGIC`, statfs(2).
+const OVERLAY: FsWord = 0x794c_7630;
+
 type Looker = Box<dyn Fn(&[u8]) -> io::Result<Seen> + Send + Sync>;
 
 static LOOKER: OnceLock<Looker> = OnceLock::new();
@@ -53,10 +57,7 @@ pub fn look_by(looker: impl Fn(&[u8]) -> io::Result<Seen> + Send + Sync + 'stati
 /// # Errors
 /// The kernel's, or `EINVAL` if the request is none.
 pub fn look(request: &[u8]) -> io::Result<Seen> {
-    match Look::decode(request).ok_or(io::ErrorKind::InvalidInput)? {
-        Look::File(pid, path) if !executes(pid, path) => Err(io::ErrorKind::NotFound.into()),
-        look => look.here(),
-    }
+    Look::decode(request).ok_or(io::ErrorKind::InvalidInput)?.here()
 }
 
 /// The path of a process's executable, in the words of the kernel.
@@ -153,9 +154,8 @@ impl<'p> Look<'p> {
                 bytes(call.map_or(-1, |call| call.number).to_le_bytes().to_vec())
             }
             Self::File(pid, path) => {
-                let below: PathBuf = Path::new(OsStr::from_bytes(path)).components().skip(1).collect();
-                let path = Path::new(&format!("/proc/{pid}/root")).join(below);
-                file(tracewing_files::open_regular(&path)?.into())
+                let mapped = mapped(pid, path).ok_or(io::ErrorKind::NotFound)?;
+                file(open_mapped(pid, path, mapped)?)
             }
         }
     }
@@ -212,18 +212,44 @@ fn is_native(process: Pid, pc: u64) -> bool {
         && instruction == SYSCALL
 }
 
-/// Whether a process has mapped the file with this path, in the words of `maps`, as code.
-fn executes(pid: Pid, path: &[u8]) -> bool {
+/// The number of the file that a process has mapped as code under this path, in the words of `maps`.
+fn mapped(pid: Pid, path: &[u8]) -> Option<u64> {
     let mut maps = Vec::new();
     let file = File::open(format!("/proc/{pid}/maps"));
     if path.is_empty() || file.and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps)).is_err() {
-        return false;
+        return None;
     }
-    maps.split(|byte| *byte == b'\n').any(|line| {
-        let mut fields = line.splitn(6, |byte| *byte == b' ');
-        let access = fields.nth(1).unwrap_or_default();
-        access.get(2) == Some(&b'x') && fields.nth(3).unwrap_or_default().trim_ascii_start() == path
+    maps.split(|byte| *byte == b'\n').find_map(|line| {
+        let fields: Vec<_> = line.splitn(6, |byte| *byte == b' ').collect();
+        let &[_, access, _, _, inode, name] = &fields[..] else { return None };
+        let is_meant = access.get(2) == Some(&b'x') && name.trim_ascii_start() == path;
+        str::from_utf8(inode).ok().filter(|_| is_meant)?.parse().ok()
     })
+}
+
+/// Opens that file, by its path in the process's root: this very file, and no other that has its name by now,
+/// since it is opened with more rights than the process has.
+fn open_mapped(pid: Pid, path: &[u8], inode: u64) -> io::Result<OwnedFd> {
+    let other = || Err(io::Error::from(io::ErrorKind::NotFound));
+    if path.ends_with(b" (deleted)") {
+        return other();
+    }
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let root = open(format!("/proc/{pid}/root"), flags | OFlags::DIRECTORY, Mode::empty())?;
+    let path: PathBuf = Path::new(OsStr::from_bytes(path)).components().skip(1).collect();
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let place = match openat2(&root, &path, flags, Mode::empty(), resolve) {
+        // Before Linux 5.6, and in containers that do not know it.
+        Err(Errno::NOSYS | Errno::PERM) => openat(&root, &path, flags | OFlags::NOFOLLOW, Mode::empty()),
+        place => place,
+    }?;
+    let data = fstat(&place)?;
+    // Where layers are on top of each other, `maps` has the number of the file in its layer.
+    let is_same = data.st_ino == inode || fstatfs(&place)?.f_type == OVERLAY;
+    if FileType::from_raw_mode(data.st_mode) != FileType::RegularFile || !is_same {
+        return other();
+    }
+    Ok(File::open(format!("/proc/self/fd/{}", place.as_raw_fd()))?.into())
 }
 
 #[cfg(test)]
@@ -293,5 +319,28 @@ mod tests {
         for other in ["/etc/passwd", "", "/proc/self/exe", "/"] {
             assert!(asked(Path::new(other)).is_err(), "{other}");
         }
+    }
+
+    /// A process can put another file in the place of one that it executes.
+    #[test]
+    fn a_file_with_the_name_of_one_that_is_executed_is_not_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let [program, other] = ["program", "other"].map(|name| place.path().join(name));
+        fs::copy("/bin/sleep", &program).unwrap();
+        fs::write(&other, "not to be read").unwrap();
+        let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        let pid = Pid::from_unsigned(child.id());
+        // It may not execute it yet.
+        while mapped_file(pid, &program).is_err() {
+            std::thread::yield_now();
+        }
+        let deleted = place.path().join("program (deleted)");
+        fs::remove_file(&program).unwrap();
+        std::os::unix::fs::symlink(&other, &deleted).unwrap();
+        assert!(mapped_file(pid, &deleted).is_err(), "it is named so by the kernel now");
+        fs::rename(&other, &program).unwrap();
+        assert!(mapped_file(pid, &program).is_err());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

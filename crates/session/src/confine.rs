@@ -10,6 +10,7 @@ use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
+use tracewing_proc::Status;
 
 /// To be debugger of programs of all users, and to read the filters for system calls of a thread that is to
 /// be borrowed; to read these programs' files; to send signals to them.
@@ -17,10 +18,23 @@ const ATTACH: CapabilitySet = CapabilitySet::SYS_PTRACE
     .union(CapabilitySet::SYS_ADMIN)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::KILL);
-/// To write to folders of other users.
+/// To send descriptors: without it, the kernel refuses that to all processes of a user when programs of this
+/// user have more in flight than one process may have open (`too_many_unix_fds`, `net/unix/garbage.c` and
+/// `af_unix.c`), which any of them can achieve. Where root has no `SYS_RESOURCE`, as in some containers, the
+/// other one that lifts this limit.
+pub(crate) fn to_send() -> CapabilitySet {
+    let is_permitted =
+        |one| rustix::thread::capabilities(None).is_ok_and(|sets| sets.permitted.contains(one));
+    let usual = CapabilitySet::SYS_RESOURCE;
+    if is_permitted(usual) { usual } else { CapabilitySet::SYS_ADMIN }
+}
+
+/// To write to folders of other users, or to which their owner may not write.
 const FOREIGN: CapabilitySet =
     CapabilitySet::DAC_READ_SEARCH.union(CapabilitySet::DAC_OVERRIDE).union(CapabilitySet::FOWNER);
 const SET_GROUP: u32 = 0o2000;
+/// What root as owner needs in a folder, and in files that it makes, if it has no capabilities.
+const WRITE: u32 = 0o300;
 
 /// Whether this process can give up capabilities: root with those that root usually has. Those of other users
 /// come from files or from their session.
@@ -36,15 +50,17 @@ pub(crate) fn is_possible() -> bool {
 /// What a recorder needs that writes below these folders; `attaches`: by itself, to running processes.
 pub(crate) fn needed<'p>(folders: impl IntoIterator<Item = &'p Path>, attaches: bool) -> CapabilitySet {
     let attach = if attaches { ATTACH } else { CapabilitySet::empty() };
-    folders.into_iter().fold(attach, |needed, folder| needed | to_write(folder))
+    folders.into_iter().fold(to_send() | attach, |needed, folder| needed | to_write(folder))
 }
 
 /// What root needs to write below a folder.
 fn to_write(folder: &Path) -> CapabilitySet {
     let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let is_roots = |folder: &Path| folder.metadata().is_ok_and(|data| data.uid() == 0);
+    let may_write = |mode: u32| mode & WRITE == WRITE;
+    let is_writable = path.metadata().is_ok_and(|data| may_write(data.mode())) && may_write(!umask());
     let mut needed = CapabilitySet::empty();
-    if !path.ancestors().all(is_roots) {
+    if !path.ancestors().all(is_roots) || !is_writable {
         needed |= FOREIGN;
     }
     // So that what is made in it has its group.
@@ -52,6 +68,12 @@ fn to_write(folder: &Path) -> CapabilitySet {
         needed |= CapabilitySet::FSETID;
     }
     needed
+}
+
+/// What is taken from the permissions of new files; nothing where that is unknown.
+fn umask() -> u32 {
+    let umask = Status::own().and_then(|status| u32::from_str_radix(status.field("Umask")?, 8).ok());
+    umask.unwrap_or_default()
 }
 
 /// Gives up all but `needed`. To be called by the first thread, before there are others: the kernel has
@@ -76,17 +98,17 @@ mod tests {
 
     #[test]
     fn what_a_recorder_needs_depends_on_its_folders() {
-        let root = [Path::new("/"), Path::new("/proc")];
-        assert_eq!(needed(root, false), CapabilitySet::empty());
-        assert_eq!(needed(root, true), ATTACH);
+        let root = [Path::new("/"), Path::new("/tmp")];
+        assert_eq!(needed(root, false), to_send());
+        assert_eq!(needed(root, true), to_send() | ATTACH);
         let place = tempfile::tempdir_in("/tmp").unwrap();
         if std::os::unix::fs::chown(place.path(), Some(tracewing_testing::NOBODY), None).is_err() {
             return tracewing_testing::skip(tracewing_testing::Cause::Root, "a folder of another user");
         }
         let below = place.path().join("below");
         std::fs::create_dir(&below).unwrap();
-        assert_eq!(needed([below.as_path()], false), FOREIGN);
+        assert_eq!(needed([below.as_path()], false), to_send() | FOREIGN);
         rustix::fs::chmod(&below, rustix::fs::Mode::from_raw_mode(0o2750)).unwrap();
-        assert_eq!(needed([below.as_path()], false), FOREIGN | CapabilitySet::FSETID);
+        assert_eq!(needed([below.as_path()], false), to_send() | FOREIGN | CapabilitySet::FSETID);
     }
 }

@@ -5,22 +5,23 @@
 //! Where there is none, the recorder can change root's files.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, make_bitflags,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, make_bitflags, path_beneath_rules,
 };
 use tracewing_files::Dir;
 
 /// What the calling thread, and those that it starts, may change from now on: everything below `folders`;
-/// and in the folders `sockets` and `list`, what sockets and a list of recorders need. To be called by the
-/// first thread, before there are others. Gives whether the kernel enforces it.
-pub(crate) fn close(folders: &[&Dir], sockets: &Path, list: Option<OwnedFd>) -> bool {
-    try_close(folders, sockets, list).is_ok_and(|status| status != RulesetStatus::NotEnforced)
+/// in the folder of the socket `socket`, to remove sockets; in the folder `list`, what a list of recorders
+/// needs; where any of them is, to remove empty folders. To be called by the first thread, before there are
+/// others. Gives whether the kernel enforces it.
+pub(crate) fn close(folders: &[&Dir], socket: &Path, list: Option<OwnedFd>) -> bool {
+    try_close(folders, socket, list).is_ok_and(|status| status != RulesetStatus::NotEnforced)
 }
 
-fn try_close(folders: &[&Dir], sockets: &Path, list: Option<OwnedFd>) -> Result<RulesetStatus, RulesetError> {
+fn try_close(folders: &[&Dir], socket: &Path, list: Option<OwnedFd>) -> Result<RulesetStatus, RulesetError> {
     let all = AccessFs::from_write(ABI::V7);
     let rules = Ruleset::default()
         // Without it, the kernel would refuse to rename files from one folder to another.
@@ -28,21 +29,22 @@ fn try_close(folders: &[&Dir], sockets: &Path, list: Option<OwnedFd>) -> Result<
         .handle_access(AccessFs::Refer)?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all | AccessFs::Execute)?
-        .handle_access(AccessNet::from_all(ABI::V7))?;
-    let of_sockets: BitFlags<AccessFs> =
-        make_bitflags!(AccessFs::{MakeDir | MakeSock | RemoveDir | RemoveFile | Refer});
+        .handle_access(AccessNet::from_all(ABI::V7))?
+        .scope(Scope::AbstractUnixSocket)?;
     let of_list = make_bitflags!(AccessFs::{MakeReg | WriteFile | Truncate | RemoveFile | Refer});
     let mut rules = rules.create()?;
     for folder in folders {
         rules = rules.add_rule(PathBeneath::new(folder, all))?;
     }
-    // Without the folder, the recorder cannot have its sockets in it either, and says so.
-    if let Ok(sockets) = PathFd::new(sockets) {
-        rules = rules.add_rule(PathBeneath::new(sockets, of_sockets))?;
-    }
     if let Some(list) = list {
         rules = rules.add_rule(PathBeneath::new(list, of_list))?;
     }
+    let sockets = socket.parent().unwrap_or(Path::new("/"));
+    let made = folders.iter().map(|folder| folder.path()).chain([sockets]);
+    let parents: Vec<PathBuf> =
+        made.filter_map(|path| Some(path.canonicalize().ok()?.parent()?.to_owned())).collect();
+    rules = rules.add_rules(path_beneath_rules([sockets], AccessFs::RemoveFile))?;
+    rules = rules.add_rules(path_beneath_rules(parents, AccessFs::RemoveDir))?;
     Ok(rules.restrict_self()?.ruleset)
 }
 
@@ -59,22 +61,21 @@ mod tests {
         let at = |name: &str| place.path().join(name);
         let made = ["output", "sockets", "list", "other"].map(|name| Dir::create(&at(name)).unwrap().0);
         fs::write(at("other/file"), "before").unwrap();
+        fs::create_dir(at("sockets/own")).unwrap();
+        std::os::unix::net::UnixListener::bind(at("sockets/own/join")).unwrap();
         let list = rustix::fs::open(at("list"), rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
         // Of this thread alone.
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                if !close(&[&made[0]], &at("sockets"), Some(list)) {
+                if !close(&[&made[0]], &at("sockets/own/join"), Some(list)) {
                     let cause = tracewing_testing::Cause::Listed("no Landlock");
                     return tracewing_testing::skip(cause, "the kernel has no Landlock");
                 }
                 fs::create_dir(at("output/archive")).unwrap();
                 fs::write(at("output/archive/stream"), "events").unwrap();
                 fs::rename(at("output/archive/stream"), at("output/stream")).unwrap();
-                fs::create_dir(at("sockets/own")).unwrap();
-                std::os::unix::net::UnixListener::bind(at("sockets/own/join")).unwrap();
-                fs::rename(at("sockets/own"), at("sockets/tracewing")).unwrap();
-                fs::remove_file(at("sockets/tracewing/join")).unwrap();
-                fs::remove_dir(at("sockets/tracewing")).unwrap();
+                fs::remove_file(at("sockets/own/join")).unwrap();
+                fs::remove_dir(at("sockets/own")).unwrap();
                 fs::write(at("list/new"), "list").unwrap();
                 fs::rename(at("list/new"), at("list/join")).unwrap();
 
@@ -86,6 +87,7 @@ mod tests {
                 denied(fs::remove_file(at("other/file")));
                 denied(fs::create_dir(at("other/folder")));
                 denied(fs::write(at("sockets/file"), "after"));
+                denied(fs::create_dir(at("sockets/folder")));
                 denied(fs::create_dir(at("list/folder")));
                 denied(Command::new("true").status().map(drop));
                 assert_eq!(fs::read_to_string(at("other/file")).unwrap(), "before");

@@ -1,5 +1,5 @@
 //! What a recorder of root leaves to other processes, so that the one that reads the buffers of programs
-//! needs no capabilities. They are started before it has threads and before it reads anything that a program
+//! needs few capabilities. They are started before it has threads and before it reads anything that a program
 //! has written; each keeps what its requests need:
 //!
 //! | process | carries out | capabilities |
@@ -9,6 +9,8 @@
 //! | `tracewing-trace` | makes changes in tracefs ([`Changer`]), whose files are root's | none |
 //! | `tracewing-runs` | runs the programs that the user has named ([`Runner`]) | all |
 //!
+//! The first three also have what they need to send descriptors ([`to_send`]).
+//!
 //! [`crate::attaches`] has those that attach to programs.
 //!
 //! Each accepts only requests of its own layout, and carries out only what a recorder needs: for example, the
@@ -17,7 +19,6 @@
 use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use tracewing_kernel::{Changer, Tracefs};
 use tracewing_proc::guarded::{self, Seen};
 
 use crate::attaches::Attaches;
+use crate::confine::to_send;
 use crate::options::{Action, Options};
 use crate::priority::Priority;
 use crate::runner::Runner;
@@ -57,23 +59,24 @@ impl Helpers {
         let runner = Runner::start(programs(options))?;
         let loss = "archives and triggers run no programs";
         running.extend(runner.helper().map(|helper| (helper.clone(), "tracewing-runs", loss)));
-        // The programs that it runs do not get these.
-        raise_limits();
+        // The programs that it runs do not get these; a recorder that runs them itself must not have them.
+        let mut limits = RaisedLimits::new();
         let mut start = |name: &'static CStr, capabilities, loss, serve: &dyn Fn(&Server)| {
             let helper = Arc::new(Helper::start(name, capabilities, |server| serve(&server))?);
             running.push((helper.clone(), name.to_str().unwrap_or_default(), loss));
             io::Result::Ok(helper)
         };
-        let capabilities = CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH;
+        let capabilities = CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH | to_send();
         let loss = "what only root sees of programs in /proc is unknown";
         let looks = start(c"tracewing-proc", capabilities, loss, &look)?;
         let loss = "programs that start have no samples";
-        let opens = options.profile.map(|_| start(c"tracewing-perf", samples(), loss, &open));
+        let opens = options.profile.map(|_| start(c"tracewing-perf", samples() | to_send(), loss, &open));
         let loss = "what is recorded of the kernel cannot be changed";
         let tracefs = Tracefs::open().ok().filter(|_| records_kernel(options));
         let changes = tracefs.map(|tracefs| {
-            let change = |server: &Server| change(server, tracefs.root());
-            start(c"tracewing-trace", CapabilitySet::empty(), loss, &change)
+            let changer = Changer::of_this_process(tracefs.root());
+            let change = |server: &Server| change(server, changer.clone());
+            start(c"tracewing-trace", to_send(), loss, &change)
         });
         let (opens, changes) = (opens.transpose()?, changes.transpose()?);
         guarded::look_by(move |request| decode(looks.ask(request, LOOKING)?));
@@ -81,8 +84,16 @@ impl Helpers {
             tracewing_profile::open_by(move |request| file(decode(opens.ask(request, OPENING)?)?));
         }
         if let Some(changes) = changes {
-            tracewing_kernel::change_by(move |request| Ok(decode(changes.ask(request, OPENING)?)?.file));
+            tracewing_kernel::change_by(move |request| {
+                let asked = changes.ask(request, OPENING);
+                // It is stopped: the next changes would be waited for as long.
+                if asked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+                    changes.end();
+                }
+                Ok(decode(asked?)?.file)
+            });
         }
+        limits.stay();
         Ok(Self { running, runner, attaches: Attaches::default() })
     }
 
@@ -126,12 +137,37 @@ fn samples() -> CapabilitySet {
 }
 
 /// What capabilities would allow later: to lock the memory of sample buffers, and to run ahead of others.
-fn raise_limits() {
-    for limit in [libc::RLIMIT_MEMLOCK, libc::RLIMIT_RTPRIO, libc::RLIMIT_NICE] {
-        let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: a number, and a value that lives through the call. Where the kernel refuses, the recorder
-        // has smaller buffers, or waits for its turn on a CPU.
-        unsafe { libc::setrlimit(limit, &raw const unlimited) };
+const LIMITS: [libc::__rlimit_resource_t; 3] = [libc::RLIMIT_MEMLOCK, libc::RLIMIT_RTPRIO, libc::RLIMIT_NICE];
+
+/// Limits of this process that are lifted; dropped, it has them again.
+struct RaisedLimits(Vec<(libc::__rlimit_resource_t, libc::rlimit)>);
+
+impl RaisedLimits {
+    fn new() -> Self {
+        let mut before = Vec::new();
+        for limit in LIMITS {
+            let mut old = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            let none = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: a number, and values that live through the call. Where the kernel refuses, the recorder
+            // has smaller buffers, or waits for its turn on a CPU.
+            if unsafe { libc::prlimit(0, limit, &raw const none, &raw mut old) } == 0 {
+                before.push((limit, old));
+            }
+        }
+        Self(before)
+    }
+
+    fn stay(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for RaisedLimits {
+    fn drop(&mut self) {
+        for (limit, before) in &self.0 {
+            // SAFETY: as above.
+            unsafe { libc::prlimit(0, *limit, before, std::ptr::null_mut()) };
+        }
     }
 }
 
@@ -156,11 +192,10 @@ fn open(server: &Server) {
     server.answer_each(|request| Some(encode(open(&request.bytes).map(of_file))));
 }
 
-fn change(server: &Server, tracefs: &Path) {
+fn change(server: &Server, mut changer: Changer) {
     let _raised = Priority::raise();
     // It cleans up then.
     server.outlive_recorder();
-    let Some(mut changer) = Changer::new(server.recorder(), tracefs) else { return };
     server.answer_each(|request| Some(encode(changer.make(&request.bytes).map(of_file))));
     changer.clean_up();
 }

@@ -4,10 +4,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use tracewing_helper::{Fields, Helper, Reply, Request, Server, Text};
 const LONGEST: u16 = 4096;
 /// How long a program may run: for a year.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const STARTING: Duration = Duration::from_secs(5);
 
 /// Runs programs. Clones run them in the same process.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +41,9 @@ impl Runner {
         }
         let known = commands.clone();
         let helper = Helper::start_with_all_rights(c"tracewing-runs", |server| serve(&server, known))?;
+        // Now, before the recorder reads anything of programs: later requests bring no descriptors.
+        let output = helper.begin(&[], &[io::stderr().as_fd()])?;
+        helper.wait(output, STARTING)?;
         Ok(Self(Some(Arc::new(Elsewhere { helper: Arc::new(helper), commands }))))
     }
 
@@ -53,7 +57,7 @@ impl Runner {
     /// does.
     pub(crate) fn run(&self, command: &OsStr, path: Option<&Path>) -> Option<String> {
         match &self.0 {
-            None => run(command, path, io::stderr().as_fd().try_clone_to_owned().ok()),
+            None => run(command, path, io::stderr().as_fd()),
             Some(elsewhere) => elsewhere.run(command, path).unwrap_or_else(|error| Some(error.to_string())),
         }
     }
@@ -63,9 +67,10 @@ impl Elsewhere {
     fn run(&self, command: &OsStr, path: Option<&Path>) -> io::Result<Option<String>> {
         let place = self.commands.iter().position(|known| known == command);
         let place = place.ok_or_else(|| io::Error::other("it was not named when the recording began"))?;
+        let path = path.map(std::path::absolute).transpose()?.unwrap_or_default();
         let mut request = (place as u32).to_ne_bytes().to_vec();
-        request.put_bytes(path.unwrap_or(Path::new("")).as_os_str().as_bytes(), LONGEST);
-        let number = self.helper.begin(&request, &[io::stderr().as_fd()])?;
+        request.put_bytes(path.as_os_str().as_bytes(), LONGEST);
+        let number = self.helper.begin(&request, &[])?;
         let why = String::from_utf8_lossy(&self.helper.wait(number, PATIENCE)?.bytes).into_owned();
         Ok((!why.is_empty()).then_some(why))
     }
@@ -73,13 +78,19 @@ impl Elsewhere {
 
 /// In the process that runs the programs: each on a thread of its own, since one may take long.
 fn serve(server: &Server, commands: Vec<OsString>) {
-    let commands = Arc::new(commands);
+    let Some(first) = server.next() else { return };
+    let Some(output) = first.files.into_iter().next() else { return };
+    if server.replier().reply(first.number, &Reply::default()).is_err() {
+        return;
+    }
+    let shared = Arc::new((commands, output));
     while let Some(request) = server.next() {
         let (number, replier) = (request.number, server.replier());
-        let Some((place, path, output)) = decode(request, commands.len()) else { return };
-        let commands = commands.clone();
+        let Some((place, path)) = decode(&request, shared.0.len()) else { return };
+        let shared = shared.clone();
         let body = move || {
-            let mut why = run(&commands[place], path.as_deref(), output).unwrap_or_default();
+            let (commands, output) = &*shared;
+            let mut why = run(&commands[place], path.as_deref(), output.as_fd()).unwrap_or_default();
             why.truncate(why.floor_char_boundary(LONGEST.into()));
             let _ = replier.reply(number, &Reply::new(why));
         };
@@ -89,22 +100,34 @@ fn serve(server: &Server, commands: Vec<OsString>) {
     }
 }
 
-/// Which program is to be run, with which path, and where its output goes.
-fn decode(request: Request, commands: usize) -> Option<(usize, Option<PathBuf>, Option<OwnedFd>)> {
-    let mut fields = Fields::of(&request.bytes);
+/// Which program is to be run, and with which path: an absolute one, which no program takes for an option.
+fn decode(Request { bytes, files, .. }: &Request, commands: usize) -> Option<(usize, Option<PathBuf>)> {
+    let mut fields = Fields::of(bytes);
     let place = fields.u32()? as usize;
-    let path = fields.bytes(LONGEST)?;
-    let path = (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(path)));
-    let output = request.files.into_iter().next();
-    (place < commands && fields.is_end()).then_some((place, path, output))
+    let path = Path::new(OsStr::from_bytes(fields.bytes(LONGEST)?));
+    let path = (path != Path::new("")).then(|| path.to_owned());
+    let is_plain = path
+        .as_ref()
+        .is_none_or(|path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir));
+    (place < commands && is_plain && fields.is_end() && files.is_empty()).then_some((place, path))
 }
 
-/// Runs a program with this output and these errors.
-fn run(command: &OsStr, path: Option<&Path>, output: Option<OwnedFd>) -> Option<String> {
-    let errors = output.as_ref().and_then(|output| output.try_clone().ok());
-    let [output, errors] = [output, errors].map(|file| file.map_or_else(Stdio::null, Stdio::from));
+/// Runs a program with this output, which is also for its errors, and without the signals that its recorder
+/// or this process has blocked.
+fn run(command: &OsStr, path: Option<&Path>, output: BorrowedFd<'_>) -> Option<String> {
+    let file = || output.try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut program = Command::new(command);
-    program.args(path).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+    program.args(path).stdin(Stdio::null()).stdout(file()).stderr(file()).process_group(0);
+    // SAFETY: between `fork` and `exec`, only functions are called that may be (signal-safety(7)), with a set
+    // that the first one initialises.
+    unsafe {
+        program.pre_exec(|| {
+            let mut none = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            Ok(())
+        });
+    }
     match program.status() {
         Err(error) => Some(error.to_string()),
         Ok(status) if status.success() => None,
@@ -139,12 +162,37 @@ mod tests {
 
     #[test]
     fn nothing_else_runs_in_the_other_process() {
-        let runner = Runner::start(vec!["true".into()]).unwrap();
-        assert_eq!(runner.run("true".as_ref(), None), None);
-        assert!(runner.run("false".as_ref(), None).unwrap().contains("not named"));
-        let helper = runner.helper().unwrap();
-        let number = helper.begin(&[1, 0, 0, 0, 0, 0], &[]).unwrap();
-        assert_eq!(helper.wait(number, PATIENCE).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let start = || Runner::start(vec!["true".into()]).unwrap();
+        assert_eq!(start().run("true".as_ref(), None), None);
+        assert!(start().run("false".as_ref(), None).unwrap().contains("not named"));
         assert!(Runner::start(Vec::new()).unwrap().helper().is_none());
+        let asked = |place: u32, path: &[u8], files: &[BorrowedFd<'_>]| {
+            let runner = start();
+            let helper = runner.helper().unwrap();
+            let mut request = place.to_ne_bytes().to_vec();
+            request.put_bytes(path, LONGEST);
+            let number = helper.begin(&request, files).unwrap();
+            helper.wait(number, PATIENCE).map(|reply| reply.bytes).map_err(|error| error.kind())
+        };
+        assert_eq!(asked(0, b"/archive", &[]), Ok(Vec::new()));
+        let refused = Err(io::ErrorKind::BrokenPipe);
+        assert_eq!(asked(1, b"", &[]), refused, "no such program");
+        assert_eq!(asked(0, b"--option", &[]), refused);
+        assert_eq!(asked(0, b"/archives/../etc", &[]), refused);
+        assert_eq!(asked(0, b"/archive", &[io::stderr().as_fd()]), refused, "another output");
+    }
+
+    #[test]
+    fn no_signal_is_blocked_in_what_runs() {
+        let place = tempfile::tempdir().unwrap();
+        let script = place.path().join("status");
+        std::fs::write(&script, "#!/bin/sh\ngrep ^Sig /proc/self/status > \"$1\"\n").unwrap();
+        rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
+        for runner in [Runner::default(), Runner::start(vec![script.clone().into()]).unwrap()] {
+            let out = place.path().join("out");
+            assert_eq!(runner.run(script.as_os_str(), Some(&out)), None);
+            let status = std::fs::read_to_string(&out).unwrap();
+            assert!(status.contains("SigBlk:\t0000000000000000\n"), "{status}");
+        }
     }
 }

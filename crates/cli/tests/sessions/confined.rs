@@ -11,10 +11,10 @@ use tracewing_testing::{Cause, NOBODY, am_root, skip, traceable, wait_until};
 const DAC_OVERRIDE: u32 = 1;
 const DAC_READ_SEARCH: u32 = 2;
 const SETUID: u32 = 7;
-const NET_ADMIN: u32 = 12;
 const SYS_MODULE: u32 = 16;
-const SYS_RAWIO: u32 = 17;
 const SYS_PTRACE: u32 = 19;
+const SYS_ADMIN: u32 = 21;
+const SYS_RESOURCE: u32 = 24;
 const SYSLOG: u32 = 34;
 const PERFMON: u32 = 38;
 
@@ -52,7 +52,7 @@ fn is_usual_root() -> bool {
 }
 
 #[test]
-fn recorders_of_sessions_keep_what_they_need_and_execute_nothing_with_more() {
+fn recorders_of_sessions_have_one_capability_and_attach_to_programs_of_all_users() {
     if !is_usual_root() {
         return;
     }
@@ -71,13 +71,9 @@ fn recorders_of_sessions_keep_what_they_need_and_execute_nothing_with_more() {
         let sets: BTreeSet<u64> =
             threads.iter().flat_map(|thread| ["CapPrm", "CapEff"].map(|key| set(thread, key))).collect();
         assert_eq!(sets.len(), 1, "the same of each of its threads: {sets:x?}");
-        let kept = *sets.first().unwrap();
-        for gone in [SETUID, NET_ADMIN, SYS_MODULE, SYS_RAWIO] {
-            assert!(!has(kept, gone), "{gone} in {kept:x}");
-        }
-        assert!(has(kept, SYS_PTRACE));
+        assert_eq!(sets.first(), Some(&to_send()));
         for thread in &threads {
-            assert_eq!(set(thread, "CapBnd") & !kept, 0, "exec would give it back");
+            assert_eq!(set(thread, "CapBnd"), to_send(), "exec would give it back");
             assert_eq!(value(thread, "NoNewPrivs"), "1");
         }
     }
@@ -125,6 +121,12 @@ fn assert_same(status: &str) {
     }
 }
 
+/// What is kept to send descriptors.
+fn to_send() -> u64 {
+    let of = |capability: u32| 1 << capability;
+    if has(set(&own(), "CapPrm"), SYS_RESOURCE) { of(SYS_RESOURCE) } else { of(SYS_ADMIN) }
+}
+
 /// The recorder's own processes, with their names and capabilities.
 fn helpers(recorder: u32) -> BTreeMap<String, (u32, u64)> {
     let tasks = fs::read_dir(format!("/proc/{recorder}/task")).unwrap();
@@ -140,7 +142,7 @@ fn of(capabilities: &[u32]) -> u64 {
 }
 
 #[test]
-fn a_recorder_that_attaches_to_nothing_has_no_capabilities() {
+fn a_recorder_has_one_capability_and_its_processes_have_what_they_need() {
     if !is_usual_root() || !traceable(tracewing_kernel::privileges()) {
         return;
     }
@@ -151,14 +153,15 @@ fn a_recorder_that_attaches_to_nothing_has_no_capabilities() {
     let recorder = sessions.recorders()[0];
     for thread in threads(recorder) {
         let all = ["CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb"].map(|key| set(&thread, key));
-        assert_eq!(all, [0; 5], "{thread}");
+        let kept = to_send();
+        assert_eq!(all, [kept, kept, kept, 0, 0], "{thread}");
     }
     let helpers = helpers(recorder);
     let rights: BTreeMap<&str, u64> = helpers.iter().map(|(name, (_, set))| (name.as_str(), *set)).collect();
     let expected = [
-        ("tracewing-perf", of(&[PERFMON, SYSLOG])),
-        ("tracewing-proc", of(&[SYS_PTRACE, DAC_READ_SEARCH])),
-        ("tracewing-trace", 0),
+        ("tracewing-perf", of(&[PERFMON, SYSLOG]) | to_send()),
+        ("tracewing-proc", of(&[SYS_PTRACE, DAC_READ_SEARCH]) | to_send()),
+        ("tracewing-trace", to_send()),
     ];
     assert_eq!(rights, expected.into());
     sessions.succeeds("session stop web");

@@ -63,6 +63,11 @@ impl Attaches {
         Self(helper.filter(is_ready).map(Arc::new))
     }
 
+    /// Whether this process does it itself.
+    pub(crate) fn is_here(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Whether no attempt will succeed any more.
     pub(crate) fn is_lost(&self) -> bool {
         self.0.as_ref().is_some_and(|helper| helper.is_lost())

@@ -52,6 +52,7 @@ use crate::poll::Poll;
 use crate::priority::Priority;
 use crate::processes::{Found, Processes};
 use crate::profile;
+use crate::socket::Listener;
 use crate::timers::Timers;
 use crate::trigger::Firing;
 
@@ -113,16 +114,18 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     let files = options.buffers_in.as_deref().map(BufferFolder::create).transpose();
     let files = files.inspect_err(|_| output.discard())?;
     // The kernel's files are mounted by now, and at most `--probe` has left a thread, which reads a program.
-    let helpers = rights::divide(options, &subject, (&output, files.as_ref()), observer);
-    let mut recorder =
-        match Recorder::start(options, observer, &subject, clock, &output, files.clone(), helpers) {
-            Ok(recorder) => recorder,
-            Err(error) => {
-                output.discard();
-                files.iter().for_each(BufferFolder::discard);
-                return Err(error);
-            }
-        };
+    let started = Listener::new().and_then(|listener| {
+        let helpers = rights::divide(options, &subject, (&output, files.as_ref(), &listener), observer);
+        Recorder::start(options, observer, &subject, clock, (&output, files.clone()), (listener, helpers))
+    });
+    let mut recorder = match started {
+        Ok(recorder) => recorder,
+        Err(error) => {
+            output.discard();
+            files.iter().for_each(BufferFolder::discard);
+            return Err(error);
+        }
+    };
     recorder.run();
     let mut summary = recorder.finish(&output);
     match files {

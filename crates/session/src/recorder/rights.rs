@@ -13,14 +13,14 @@ use crate::fence;
 use crate::helpers::Helpers;
 use crate::listing::open_folder;
 use crate::options::Options;
-use crate::socket::parent_folder;
+use crate::socket::Listener;
 
 /// The processes; none where the recorder keeps its rights: where it is not root, runs a command, which gets
 /// the rights that it has, or may not give them up ([`Options::is_confined`]).
 pub(super) fn divide(
     options: &Options,
     subject: &Subject,
-    folders: (&Output, Option<&BufferFolder>),
+    (output, files, listener): (&Output, Option<&BufferFolder>, &Listener),
     observer: &mut dyn Observer,
 ) -> Helpers {
     if !options.is_confined || matches!(subject, Subject::Command(_)) || !is_possible() {
@@ -30,14 +30,14 @@ pub(super) fn divide(
     let by = if attaches { Attaches::start() } else { Attaches::default() };
     match Helpers::start(options) {
         Ok(helpers) => {
-            let (output, files) = folders;
             let folders = [Some(output.dir()), files.map(BufferFolder::dir)];
             let folders: Vec<&Dir> = folders.into_iter().flatten().collect();
-            confine(needed(folders.iter().map(|dir| dir.path()), attaches));
+            let attaches_itself = attaches && by.is_here();
+            confine(needed(folders.iter().map(|dir| dir.path()), attaches_itself));
             // No process can be debugged any more then.
-            if !attaches {
+            if !attaches_itself {
                 let list = matches!(subject, Subject::Programs).then(open_folder).flatten();
-                fence::close(&folders, &parent_folder(), list);
+                fence::close(&folders, listener.path(), list);
             }
             helpers.with_attaches(by)
         }

@@ -65,13 +65,11 @@ impl<'a> Recorder<'a> {
         observer: &'a mut dyn Observer,
         subject: &Subject,
         clock: TraceClock,
-        output: &Output,
-        files: Option<BufferFolder>,
-        helpers: Helpers,
+        (output, files): (&Output, Option<BufferFolder>),
+        (listener, helpers): (Listener, Helpers),
     ) -> Result<Self, Error> {
         let signals = Signals::block(options.flight_recorder.is_some_and(|on| on.signal))?;
         let open_files = system::raise_open_files();
-        let listener = Listener::new()?;
         let begin = clock.calibrate();
         let class = clock_class(&clock, &begin, identity()?);
         let recording = identity()?;
