@@ -1,7 +1,7 @@
 //! What an analysis is: it takes events and changes of the super-trace's state, each as one value.
 
 use tracewing_trace::EventRef;
-use tracewing_trace::super_trace::{Change, Fold, Name, Scope, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Located, Name, Scope, Seen};
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// An analysis of the super-trace: of events, and of the states of LWPs and user threads ([`Fold`]).
@@ -42,6 +42,24 @@ pub trait Analysis: Fold {
 
     /// Takes what is no change of the state.
     fn input(&mut self, input: Input<'_>);
+}
+
+/// An analysis that needs of an event only its place and what can be read from it without the place, and
+/// nothing from before [`Input::Begins`] but earlier events. So another thread can decode and read events.
+pub trait ReadApart: Analysis {
+    /// Reads events, all in their order.
+    type Reader: Default + Send;
+    /// What was read of an event.
+    type Read: Send;
+
+    /// Reads an event on the thread that decodes it; `None` if its place is enough.
+    fn read(reader: &mut Self::Reader, event: &EventRef<'_>) -> Option<Self::Read>;
+
+    /// Takes an event in place of [`Input::Event`]; what was read of it is not needed afterwards.
+    fn located(&mut self, read: Option<&mut Self::Read>, at: &Located<'_>);
+
+    /// Takes an event in place of [`Input::Earlier`].
+    fn located_earlier(&mut self, read: Option<&mut Self::Read>, at: &Located<'_>);
 }
 
 /// What an analysis gets besides the changes that the filter lets through.

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use tracewing_trace::super_trace::{Kind, Seen};
+use tracewing_trace::super_trace::{Kind, Located};
 use tracewing_units::Pid;
 
 /// Number of times that code has been replaced by other code, in any process: a logical time, which
@@ -69,9 +69,10 @@ impl Images {
     }
 
     /// Handles the event if it is a fork of a process.
-    pub(crate) fn follow(&mut self, seen: &Seen<'_>) {
-        if let Some(Kind::NewTask { child, same_process: false }) = seen.activity.map(|event| event.kind)
-            && let Some(parent) = seen.place.process
+    #[inline]
+    pub(crate) fn follow(&mut self, at: &Located<'_>) {
+        if let Some(Kind::NewTask { child, same_process: false }) = at.activity.map(|event| event.kind)
+            && let Some(parent) = at.place.process
         {
             self.forked(parent, child.as_process());
         }

@@ -16,7 +16,7 @@
 //! | [`Latency`] | durations from one event to another |
 //! | [`CriticalPaths`] | the threads and tasks that one waited for |
 //!
-//! | [`run()`], [`Ongoing`] | reads a recording for one of them, also while it is made |
+//! | [`run()`], [`run_apart()`], [`Ongoing`] | reads a recording for one of them, also while it is made |
 //!
 //! No analysis reads files or prints, and none fails: an event that it cannot match makes time unknown, and
 //! the result says so.
@@ -48,15 +48,15 @@ mod threads;
 mod times;
 
 pub use actor::Actor;
-pub use analysis::{Analysis, Input, Loss};
+pub use analysis::{Analysis, Input, Loss, ReadApart};
 pub use breakdown::{
     Breakdown, BreakdownTable, Entry, Ipc, Machine, Outside, ProcessBreakdown, Row as BreakdownRow, Spent,
     Start, Waits,
 };
 pub use critical_path::{CriticalPath, CriticalPaths, Match, NoPath, Step, Target, TargetFault, What, Why};
 pub use functions::{
-    Call, CallNode, Calls, Certain, Figures, Function, FunctionId, FunctionRow, Functions, FunctionsTable,
-    ThreadKey, Unmatched,
+    Call, CallNode, Calls, Certain, Figures, Function, FunctionId, FunctionRead, FunctionReader, FunctionRow,
+    Functions, FunctionsTable, ThreadKey, Unmatched,
 };
 pub use known_task::KnownTask;
 pub use latency::{
@@ -65,15 +65,15 @@ pub use latency::{
 };
 pub use live::{Live, Window};
 pub use locks::{
-    Account, AcrossAwait, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse, LockUses, Locks,
-    LocksTable, Party, Row, Subject, Sum, Unpaired,
+    Account, AcrossAwait, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockRead, LockReader, LockUse,
+    LockUses, Locks, LocksTable, Party, Row, Subject, Sum, Unpaired,
 };
 pub use names::Names;
 pub use pairs::Pairs;
-pub use run::{Cuts, LocksLack, Lossy, Ongoing, Ran, Recorded, run};
+pub use run::{Cuts, LocksLack, Lossy, Ongoing, Ran, Recorded, is_worth_threads, run, run_apart};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 pub use shown::ShownTimes;
 pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
 pub use times::{Part, Times, total, total_count};
-pub use tracewing_trace::super_trace::Seen;
+pub use tracewing_trace::super_trace::{Located, Seen};

@@ -14,7 +14,7 @@ pub use ongoing::Ongoing;
 pub use ran::{Lossy, Ran};
 pub use recorded::{LocksLack, Recorded};
 
-use crate::analysis::{Analysis, Input, Loss};
+use crate::analysis::{Analysis, Input, Loss, ReadApart};
 use crate::filtered::Filtered;
 use missing::Missing;
 use order::Order;
@@ -33,8 +33,8 @@ use tracewing_units::{Cpu, Timestamp};
 /// Messages between two looks at how far it is.
 const PERIOD: u64 = 1 << 16;
 
-/// From this size on, in bytes, another thread decodes the recording if there is a CPU for it.
-const DECODED_AHEAD: u64 = 4 << 20;
+/// From this size on, in bytes, threads share the work.
+const SHARED: u64 = 4 << 20;
 
 /// Runs `analysis` on the part of a recording that `filter` lets through. Data before its beginning are read
 /// for the state but not reported; times are clipped there, and counters are 0. `watch` is called with the
@@ -49,9 +49,12 @@ pub fn run<A: Analysis>(
     analysis: &mut A,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
-    let is_large = recording.bytes() >= DECODED_AHEAD;
-    let ahead = is_large && available_parallelism().map_or(1, usize::from) > 1;
-    run_as(recording, filter, analysis, ahead, watch)
+    run_as(recording, filter, analysis, is_worth_threads(recording), watch)
+}
+
+/// Whether a recording is so large that threads should share the work, and there are CPUs for them.
+pub fn is_worth_threads(recording: &Recording) -> bool {
+    recording.bytes() >= SHARED && available_parallelism().map_or(1, usize::from) > 1
 }
 
 /// The same; `ahead` says whether another thread decodes the events, if the analysis can do without them.
@@ -64,10 +67,40 @@ fn run_as<A: Analysis>(
 ) -> Result<Ran, Error> {
     let mut run = Run::new(recording, filter, analysis)?;
     match ahead && !A::EVENTS && !A::EARLIER {
-        true => Batches::with(recording, |batches| match batches {
-            Some(batches) => run.read_batches(recording, batches, watch),
-            None => run.read(recording, watch),
-        }),
+        true => {
+            let read = |_: &EventRef<'_>| None::<()>;
+            Batches::with(recording, read, |batches| match batches {
+                Some(batches) => run.read_batches(recording, batches, &mut |_, _, _| {}, watch),
+                None => run.read(recording, watch),
+            });
+        }
+        false => run.read(recording, watch),
+    }
+    Ok(run.finish())
+}
+
+/// As [`run()`], of a whole recording, for an analysis whose events can be read by the thread that decodes
+/// them; `ahead` says whether that is another thread ([`is_worth_threads`]).
+///
+/// # Errors
+/// As [`run()`].
+pub fn run_apart<A: ReadApart>(
+    recording: &Recording,
+    analysis: &mut A,
+    ahead: bool,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Ran, Error> {
+    let filter = Filter::default();
+    let mut run = Run::new(recording, &filter, analysis)?;
+    match ahead {
+        true => {
+            let mut reader = A::Reader::default();
+            let read = move |event: &EventRef<'_>| A::read(&mut reader, event);
+            Batches::with(recording, read, |batches| match batches {
+                Some(batches) => run.read_batches(recording, batches, &mut Run::located, watch),
+                None => run.read(recording, watch),
+            });
+        }
         false => run.read(recording, watch),
     }
     Ok(run.finish())
@@ -193,11 +226,13 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
     }
 
-    /// The same with events that another thread decodes.
-    fn read_batches(
+    /// The same with events that another thread decodes; `read` takes what that has read of each, before the
+    /// state advances.
+    fn read_batches<R: Send>(
         &mut self,
         recording: &Recording,
-        mut batches: Batches,
+        mut batches: Batches<R>,
+        read: &mut impl FnMut(&mut Self, Option<&mut R>, Option<&Activity<'_>>),
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) {
         let total = recording.bytes();
@@ -207,8 +242,9 @@ impl<'a, A: Analysis> Run<'a, A> {
                 self.filtered.input(Input::Name { name, text });
             }
             let flow = batch.try_for_each(|message| match message {
-                Decoded::Event { activity, time, stream } => {
-                    match self.decoded(recording, activity.as_ref(), time, stream) {
+                Decoded::Event { activity, time, stream, read: of } => {
+                    let read = |run: &mut Self, activity: Option<&Activity<'_>>| read(run, of, activity);
+                    match self.decoded(recording, activity.as_ref(), (time, stream), read) {
                         true => ControlFlow::Continue(()),
                         false => ControlFlow::Break(()),
                     }
@@ -279,8 +315,8 @@ impl<'a, A: Analysis> Run<'a, A> {
         &mut self,
         recording: &Recording,
         activity: Option<&Activity<'_>>,
-        time: Option<Timestamp>,
-        stream: usize,
+        (time, stream): (Option<Timestamp>, usize),
+        read: impl FnOnce(&mut Self, Option<&Activity<'_>>),
     ) -> bool {
         self.ran.events += 1;
         if activity.is_none() {
@@ -295,6 +331,7 @@ impl<'a, A: Analysis> Run<'a, A> {
         {
             return false;
         }
+        read(self, activity);
         if let Some(activity) = activity {
             self.follow(activity);
         }
@@ -533,6 +570,18 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.ran.died_unseen = if self.ran.modeless { 0 } else { state.died_unseen() };
         self.ran.whole = self.follower.is_whole();
         self.ran.partial = self.follower.has_strangers();
+    }
+}
+
+impl<A: ReadApart> Run<'_, A> {
+    /// Passes on what was read of an event, with its place.
+    #[inline]
+    fn located(&mut self, read: Option<&mut A::Read>, activity: Option<&Activity<'_>>) {
+        if self.begun {
+            self.filtered.analysis().located(read, &self.follower.located(activity));
+        } else if A::EARLIER {
+            self.filtered.analysis().located_earlier(read, &self.follower.located(activity));
+        }
     }
 }
 

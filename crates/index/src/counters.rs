@@ -31,6 +31,22 @@ struct Shown {
     until: Timestamp,
 }
 
+/// What an event `profile:counters` says.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    values: Vec<(String, u64)>,
+    /// The CPU that they are of, if they are of one.
+    cpu: Option<Cpu>,
+    stream: usize,
+}
+
+impl Counts {
+    pub(crate) fn of(event: &EventRef<'_>) -> Self {
+        let (values, cpu) = counted(event);
+        Counts { values, cpu, stream: event.stream_index() }
+    }
+}
+
 /// Follows all counters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
@@ -50,12 +66,10 @@ impl Counters {
     /// reading is certain even where events were lost.
     pub(crate) fn counted(
         &mut self,
-        event: &EventRef<'_>,
+        Counts { values, cpu, stream }: Counts,
         time: Timestamp,
         states: &mut States<Builder<'_>>,
     ) {
-        let (values, cpu) = counted(event);
-        let stream = event.stream_index();
         for (name, value) in values {
             let last = self.counts.insert((stream, cpu, name.clone()), (value, time));
             let shown = self.rows.entry((cpu, name.clone())).or_default();

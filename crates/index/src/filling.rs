@@ -10,7 +10,7 @@ use crate::format::{HEAD, head};
 use crate::groups;
 use crate::identity;
 use crate::index::Index;
-use crate::make::{Pass, conclude, is_shared};
+use crate::make::{Pass, conclude};
 use crate::now::{Changes, Look, Numbers, Shows, Watch, has_failed};
 use crate::parts::FunctionNames;
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
-use tracewing_analysis::{Ongoing, Pairs};
+use tracewing_analysis::{Ongoing, Pairs, is_worth_threads};
 use tracewing_files::Dir;
 use tracewing_trace::{Filter, Merge, Progress, Recording, TimeRange};
 use tracewing_units::Timestamp;
@@ -76,7 +76,7 @@ impl Cache {
         thread::scope(|scope| {
             let mut pass = Pass::new(body, Pairs::of(recording, &filter), self.path(), &failed);
             let mut ongoing = Ongoing::new(recording, &filter, &mut pass)?;
-            let shared = is_shared(recording).then_some(scope);
+            let shared = is_worth_threads(recording).then_some(scope);
             let read = self.read(recording, &mut ongoing, (file, shared), watch)?;
             if has_failed(&mut ongoing, true) {
                 drop(ongoing);

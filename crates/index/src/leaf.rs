@@ -15,6 +15,9 @@ use tracewing_units::Duration;
 /// Most spans in a block.
 pub(crate) const SPANS: u32 = 512;
 
+/// Bytes for which a block has room at first.
+const FIRST: usize = 128;
+
 /// A state from one time to another, each since the index begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
@@ -43,6 +46,7 @@ impl OpenLeaf {
     pub(crate) fn push(&mut self, span: Span) {
         if self.count == 0 {
             (self.from, self.to) = (span.from, span.from);
+            self.spans.reserve(FIRST);
         }
         let gap = span.from - self.to;
         let known = self.sums.iter().position(|(state, _)| *state == span.state);

@@ -4,17 +4,17 @@ use crate::body::Body;
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::format::{self, HEAD, Identity, LossMark, Tail};
-use crate::parts::{FunctionNames, Parts};
+use crate::parts::{FunctionNames, PartRead, PartReader, Parts};
 use crate::system::SystemCalls;
 use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::thread::{self, available_parallelism};
-use tracewing_analysis::{Analysis, FunctionId, Input, Loss, Names, Pairs, Party, Ran};
+use std::thread;
+use tracewing_analysis::{Analysis, FunctionId, Input, Loss, Names, Pairs, Party, Ran, ReadApart};
 use tracewing_timeline::{StateNames, States};
-use tracewing_trace::super_trace::{Change, Fold, Scope};
-use tracewing_trace::{Filter, Progress, Recording};
+use tracewing_trace::super_trace::{Change, Fold, Located, Scope};
+use tracewing_trace::{EventRef, Filter, Progress, Recording};
 use tracewing_units::Timestamp;
 
 /// Result of making an index.
@@ -66,7 +66,10 @@ impl Analysis for Pass<'_> {
         match input {
             Input::Begins { time } => self.states.sink.begin = Some(time),
             Input::Dumped { tid, process, name } => self.states.dumped(tid, process, name),
-            Input::Earlier(seen) => self.parts.earlier(seen),
+            Input::Earlier(seen) => {
+                let mut read = self.parts.reader.read(seen.event);
+                self.parts.earlier(read.as_mut(), &seen.located());
+            }
             Input::Event(seen) => self.parts.event(seen, &mut self.states),
             Input::LossOver { time } => self.parts.loss_over(time),
             Input::Lost(loss) => self.lost(loss),
@@ -77,6 +80,25 @@ impl Analysis for Pass<'_> {
     fn is_done(&self) -> bool {
         self.failed.set(self.states.has_failed() || self.states.sink.writer.has_failed());
         self.failed.get()
+    }
+}
+
+impl ReadApart for Pass<'_> {
+    type Reader = PartReader;
+    type Read = PartRead;
+
+    #[inline]
+    fn read(reader: &mut PartReader, event: &EventRef<'_>) -> Option<PartRead> {
+        reader.read(event)
+    }
+
+    #[inline]
+    fn located(&mut self, read: Option<&mut PartRead>, at: &Located<'_>) {
+        self.parts.located(read, at, &mut self.states);
+    }
+
+    fn located_earlier(&mut self, read: Option<&mut PartRead>, at: &Located<'_>) {
+        self.parts.earlier(read, at);
     }
 }
 
@@ -144,14 +166,6 @@ impl<'w> Pass<'w> {
     }
 }
 
-/// From this size on, in bytes, another thread makes the blocks if there is a CPU for it.
-const SHARED: u64 = 4 << 20;
-
-/// Whether another thread makes the blocks.
-pub(crate) fn is_shared(recording: &Recording) -> bool {
-    recording.bytes() >= SHARED && available_parallelism().map_or(1, usize::from) > 1
-}
-
 /// Reads a recording and writes its index to `out`; `scratch` is a folder for temporary files.
 ///
 /// # Errors
@@ -163,18 +177,30 @@ pub(crate) fn make(
     scratch: &Path,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Made, Error> {
+    let is_shared = tracewing_analysis::is_worth_threads(recording);
+    make_as(recording, identity, (out, path), scratch, is_shared, watch)
+}
+
+/// The same; `is_shared`: one thread reads the recording, another one follows it, and a third makes blocks.
+pub(crate) fn make_as(
+    recording: &Recording,
+    identity: Identity,
+    (out, path): (&mut (dyn Write + Send), &Path),
+    scratch: &Path,
+    is_shared: bool,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Made, Error> {
     let io = |cause| Error::Io { path: path.to_owned(), cause };
     let head = format::head(identity);
     let mut body = Body::new(out);
     body.write(&head);
     let failed = Cell::new(false);
-    let filter = Filter::default();
-    let mut pass = Pass::new(body, Pairs::of(recording, &filter), scratch, &failed);
+    let mut pass = Pass::new(body, Pairs::of(recording, &Filter::default()), scratch, &failed);
     thread::scope(|scope| {
-        if is_shared(recording) {
+        if is_shared {
             pass.states.sink.writer.move_apart(scope, thread::Builder::new);
         }
-        let ran = tracewing_analysis::run(recording, &filter, &mut pass, watch)?;
+        let ran = tracewing_analysis::run_apart(recording, &mut pass, is_shared, watch)?;
         let (bytes, rows) = conclude(pass, &ran, &head).map_err(io)?;
         Ok(Made { ran, bytes, rows })
     })

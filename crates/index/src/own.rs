@@ -3,14 +3,15 @@
 //! Events whose meaning the vocabulary knows have tracks of another kind, and are left out here.
 
 use crate::builder::Builder;
-use crate::counters::Counters;
+use crate::counters::{Counters, Counts};
 use crate::row::RowKind;
-use crate::table::split;
+use crate::table::{Table, split};
 use std::collections::HashMap;
-use tracewing_timeline::{Class, StateId, States, TrackId};
-use tracewing_trace::super_trace::Seen;
+use tracewing_timeline::{Class as Kind, StateId, States, TrackId};
+use tracewing_trace::super_trace::Located;
 use tracewing_trace::{Classes, EventRef, Places};
 use tracewing_units::{SpanNumber, Timestamp};
+use tracewing_vocabulary::kernel::CpuFrequency;
 use tracewing_vocabulary::profile::{Counters as Counted, Sample};
 use tracewing_vocabulary::span::{Begin, Close, End, Enter, Exit, Follows, New, Record};
 use tracewing_vocabulary::{Class as Known, function, kernel, own};
@@ -21,31 +22,95 @@ const MOST: usize = 64;
 /// What an event class means here.
 #[derive(Debug)]
 enum Meaning {
+    Event,
+    Sample,
+    /// A thread comes into a span, or leaves it.
+    Span(Places),
+    /// What counters have counted.
+    Counts,
+    /// The clock of a CPU changes.
+    Frequency(Places),
+}
+
+/// What is known of an event class, for states and rows.
+#[derive(Debug)]
+enum Class {
+    /// An event of a provider.
     Event {
         provider: Box<str>,
-        state: StateId,
+        name: Box<str>,
+        state: Option<StateId>,
     },
     Sample {
-        state: StateId,
+        name: Box<str>,
+        state: Option<StateId>,
     },
     /// A thread comes into a span; `begins`: which begins with it.
     Enters {
-        state: StateId,
+        name: Box<str>,
         begins: bool,
-        places: Places,
+        state: Option<StateId>,
     },
     /// A thread leaves a span; `ends`: which ends with it.
     Leaves {
         ends: bool,
-        places: Places,
     },
-    /// What counters have counted.
-    Counts,
-    /// The clock of a CPU changes.
-    Frequency {
-        places: Places,
-    },
-    Nothing,
+    /// Counters and frequencies.
+    Counter,
+}
+
+/// What an event says.
+#[derive(Debug)]
+enum Said {
+    Itself,
+    Span(Option<Enter>),
+    Counts(Box<Counts>),
+    Frequency(Option<CpuFrequency>),
+}
+
+/// What was read of an event, on whichever thread.
+#[derive(Debug)]
+pub(crate) struct OwnRead {
+    /// Number of its class, in the order in which classes occur.
+    class: u32,
+    /// What is known of its class, with its first event.
+    new: Option<Box<Class>>,
+    said: Said,
+}
+
+/// Reads events, and remembers their classes.
+#[derive(Debug, Default)]
+pub(crate) struct OwnReader {
+    /// `None` for events that say nothing here.
+    classes: Classes<Option<(u32, Meaning)>>,
+    count: u32,
+}
+
+impl OwnReader {
+    /// Whether events of this class say something here.
+    pub(crate) fn knows(&self, event: &EventRef<'_>) -> bool {
+        meaning(event.decoded().class().name.as_deref().unwrap_or_default(), event).is_some()
+    }
+
+    pub(crate) fn read(&mut self, event: &EventRef<'_>) -> Option<OwnRead> {
+        let (mut new, count) = (None, &mut self.count);
+        let known = self.classes.of(event, |event| {
+            let name = event.decoded().class().name.as_deref().unwrap_or_default();
+            let (meaning, class) = meaning(name, event)?;
+            new = Some(Box::new(class));
+            *count += 1;
+            Some((*count - 1, meaning))
+        });
+        let (class, meaning) = known.as_ref()?;
+        let said = match meaning {
+            Meaning::Event | Meaning::Sample => Said::Itself,
+            // Both have the same fields.
+            Meaning::Span(places) => Said::Span(places.read(event)),
+            Meaning::Counts => Said::Counts(Box::new(Counts::of(event))),
+            Meaning::Frequency(places) => Said::Frequency(places.read(event)),
+        };
+        Some(OwnRead { class: *class, new, said })
+    }
 }
 
 /// A span that a thread is in.
@@ -63,7 +128,7 @@ struct Open {
 /// Follows the events and spans of programs.
 #[derive(Debug, Default)]
 pub(crate) struct Own {
-    classes: Classes<Meaning>,
+    classes: Vec<Class>,
     /// By the row of the thread: rows by provider, rows of spans by depth, and the spans that it is in.
     providers: HashMap<TrackId, Vec<(Box<str>, TrackId)>>,
     spans: HashMap<TrackId, Vec<TrackId>>,
@@ -72,43 +137,47 @@ pub(crate) struct Own {
 }
 
 impl Own {
+    /// Notes what is known of a class, if the event is its first.
+    pub(crate) fn learn(&mut self, read: &mut OwnRead) {
+        if let Some(new) = read.new.take() {
+            self.classes.push(*new);
+        }
+    }
+
+    /// Handles an event whose class is known.
     pub(crate) fn event(
         &mut self,
-        seen: &Seen<'_>,
+        OwnRead { class, said, .. }: OwnRead,
+        at: &Located<'_>,
         states: &mut States<Builder<'_>>,
         counters: &mut Counters,
     ) {
-        let table = &mut states.sink.table;
-        let meaning = self.classes.of(seen.event, |event| {
-            let name = event.decoded().class().name.as_deref().unwrap_or_default();
-            meaning(name, event, &mut |class, name| table.own(class, name))
-        });
-        let Some(activity) = seen.activity else { return };
+        let class = &mut self.classes[class as usize];
+        class.number(&mut states.sink.table);
+        let Some(activity) = at.activity else { return };
         let time = activity.time;
-        match meaning {
-            Meaning::Counts => return counters.counted(seen.event, time, states),
-            Meaning::Frequency { places } => {
-                return counters.frequency(places.read(seen.event), time, states);
-            }
-            _ => {}
-        }
-        let (Some(tid), Some(lwp)) = (seen.place.tid, seen.place.lwp) else { return };
-        match meaning {
-            Meaning::Nothing | Meaning::Counts | Meaning::Frequency { .. } => {}
-            Meaning::Event { provider, state } => {
+        let span = match said {
+            Said::Counts(counts) => return counters.counted(*counts, time, states),
+            Said::Frequency(frequency) => return counters.frequency(frequency, time, states),
+            Said::Itself => None,
+            Said::Span(span) => span,
+        };
+        let (Some(tid), Some(lwp)) = (at.place.tid, at.place.lwp) else { return };
+        match class {
+            Class::Event { provider, state: Some(state), .. } => {
                 let of = states.lwp_track(lwp, tid);
                 if let Some(row) = row_of(self.providers.entry(of).or_default(), provider, of, states) {
                     states.sink.happened(row, *state, time);
                 }
             }
-            Meaning::Sample { state } => {
+            Class::Sample { state: Some(state), .. } => {
                 let (of, builder) = (states.lwp_track(lwp, tid), &mut states.sink);
                 let new = || builder.part(RowKind::Samples, "", of);
                 let row = *self.samples.entry(of).or_insert_with(new);
                 states.sink.happened(row, *state, time);
             }
-            Meaning::Enters { state, begins, places } => {
-                let Some(Enter { span }) = places.read(seen.event) else { return };
+            Class::Enters { begins, state: Some(state), .. } => {
+                let Some(Enter { span }) = span else { return };
                 let open = self.open.entry(states.lwp_track(lwp, tid)).or_default();
                 let is_free = |depth: &usize| open.iter().all(|open| open.depth != *depth);
                 let depth = (0..).find(is_free).unwrap_or(MOST);
@@ -117,11 +186,12 @@ impl Own {
                     open.push(Open { span, state, begins, depth, from: time, lost: None });
                 }
             }
-            Meaning::Leaves { ends, places } => {
-                let Some(Exit { span }) = places.read(seen.event) else { return };
+            Class::Leaves { ends } => {
+                let Some(Enter { span }) = span else { return };
                 let ends = *ends;
                 self.leaves(states.lwp_track(lwp, tid), span, ends, time, states);
             }
+            Class::Event { .. } | Class::Sample { .. } | Class::Enters { .. } | Class::Counter => {}
         }
     }
 
@@ -149,7 +219,7 @@ impl Own {
 
     /// The recording is opened anew: its streams and classes may have other numbers.
     pub(crate) fn reopen(&mut self) {
-        self.classes = Classes::default();
+        self.classes.clear();
     }
 
     /// Events of programs were lost after a time.
@@ -178,38 +248,53 @@ fn row_of(
     })
 }
 
-/// What a class means; `state` numbers states.
-fn meaning(name: &str, event: &EventRef<'_>, state: &mut dyn FnMut(Class, &str) -> StateId) -> Meaning {
+impl Class {
+    /// Numbers the states of its events.
+    fn number(&mut self, table: &mut Table) {
+        match self {
+            Class::Event { name, state: state @ None, .. } | Class::Sample { name, state: state @ None } => {
+                *state = Some(table.own(Kind::Event, name));
+            }
+            Class::Enters { name, state: state @ None, .. } => *state = Some(table.own(Kind::Call, name)),
+            _ => {}
+        }
+    }
+}
+
+/// What a class means; `None` if its events say nothing here.
+fn meaning(name: &str, event: &EventRef<'_>) -> Option<(Meaning, Class)> {
     if let Some((Known::Kernel(kernel::Class::CpuFrequency), places)) = tracewing_trace::known(event) {
-        return Meaning::Frequency { places };
+        return Some((Meaning::Frequency(places), Class::Counter));
     }
     if name == Counted::NAME {
-        return Meaning::Counts;
+        return Some((Meaning::Counts, Class::Counter));
     }
     // Only events of programs have a provider in their names.
-    let Some((provider, _)) = split(name) else { return Meaning::Nothing };
+    let (provider, _) = split(name)?;
     if name == Sample::NAME {
-        return Meaning::Sample { state: state(Class::Event, name) };
+        return Some((Meaning::Sample, Class::Sample { name: name.into(), state: None }));
     }
     let is_known = Known::of_name(name).is_some() && name != own::Panic::NAME;
     if is_known || provider == function::PROVIDER {
-        return Meaning::Nothing;
+        return None;
     }
     let suffix = |suffix: &str| name.strip_suffix(suffix);
     if let Some(places) = Places::of_fields(event, Enter::FIELDS) {
         for (suffixed, begins) in [(suffix(Begin::NAME), true), (suffix(Enter::NAME), false)] {
             if let Some(name) = suffixed {
-                return Meaning::Enters { state: state(Class::Call, name), begins, places };
+                let class = Class::Enters { name: name.into(), begins, state: None };
+                return Some((Meaning::Span(places), class));
             }
         }
         for (suffixed, ends) in [(suffix(End::NAME), true), (suffix(Exit::NAME), false)] {
             if suffixed.is_some() {
-                return Meaning::Leaves { ends, places };
+                return Some((Meaning::Span(places), Class::Leaves { ends }));
             }
         }
         if [New::NAME, Close::NAME, Record::NAME, Follows::NAME].into_iter().any(|end| name.ends_with(end)) {
-            return Meaning::Nothing;
+            return None;
         }
     }
-    Meaning::Event { provider: provider.into(), state: state(Class::Event, name) }
+    let class = Class::Event { provider: provider.into(), name: name.into(), state: None };
+    Some((Meaning::Event, class))
 }

@@ -4,23 +4,64 @@
 
 use crate::builder::Builder;
 use crate::counters::Counters;
-use crate::own::Own;
+use crate::own::{Own, OwnRead, OwnReader};
 use crate::row::RowKind;
 use std::collections::HashMap;
 use tracewing_analysis::{
-    Call, Calls, Function, FunctionId, LockUse, LockUses, Loss, Pairs, Party, ThreadKey,
+    Call, Calls, Function, FunctionId, FunctionRead, FunctionReader, LockRead, LockReader, LockUse, LockUses,
+    Loss, Pairs, Party, ThreadKey,
 };
 use tracewing_programs::symbols::Symbols;
 use tracewing_timeline::{Class, States, TrackId};
-use tracewing_trace::super_trace::{Carried, Scope, Seen, TaskSerial};
+use tracewing_trace::super_trace::{Carried, Located, Scope, Seen, TaskSerial};
+use tracewing_trace::{Classes, EventRef};
 use tracewing_units::{Pid, Task, Tid, Timestamp};
 
 /// Calls within so many others have no row.
 const DEEPEST: usize = 64;
 
+/// What was read of an event, on whichever thread.
+#[derive(Debug)]
+pub(crate) struct PartRead {
+    function: Option<FunctionRead>,
+    lock: Option<LockRead>,
+    own: Option<OwnRead>,
+}
+
+/// Reads events, and remembers their classes.
+#[derive(Debug, Default)]
+pub(crate) struct PartReader {
+    /// Which classes have events that say something here.
+    classes: Classes<bool>,
+    functions: FunctionReader,
+    locks: LockReader,
+    own: OwnReader,
+}
+
+impl PartReader {
+    /// Reads an event; `None` if it is about nothing that has parts.
+    #[inline]
+    pub(crate) fn read(&mut self, event: &EventRef<'_>) -> Option<PartRead> {
+        let Self { functions, locks, own, .. } = self;
+        let says =
+            *self.classes.of(event, |event| functions.knows(event) || locks.knows(event) || own.knows(event));
+        if says { self.read_said(event) } else { None }
+    }
+
+    fn read_said(&mut self, event: &EventRef<'_>) -> Option<PartRead> {
+        let (function, lock) = (self.functions.read(event), self.locks.read(event));
+        Some(PartRead { function, lock, own: self.own.read(event) })
+    }
+}
+
+/// What is known of the user thread of a serial number: the process that it was last seen in.
+type SeenIn = Option<Option<Pid>>;
+
 /// Follows functions and locks.
 #[derive(Debug)]
 pub(crate) struct Parts {
+    /// For events that no other thread has read.
+    pub(crate) reader: PartReader,
     /// Which of them have a begin and an end in the recording.
     pairs: Pairs,
     calls: Calls,
@@ -34,28 +75,66 @@ pub(crate) struct Parts {
     /// Rows of user threads by their names.
     tasks: HashMap<(Option<Pid>, Task), TrackId>,
     last_task: Option<TaskSerial>,
+    /// By serial numbers of user threads.
+    seen: Vec<SeenIn>,
     /// Room for what one event reports.
     room: (Vec<(ThreadKey, Timestamp, Call)>, Vec<LockUse>),
 }
 
 impl Parts {
     pub(crate) fn new(pairs: Pairs) -> Self {
-        let (of_calls, of_locks, tasks, room) = Default::default();
-        let (calls, locks, own) = (Calls::default(), LockUses::default(), Own::default());
-        let counters = Counters::default();
-        Parts { pairs, calls, locks, own, counters, of_calls, of_locks, tasks, last_task: None, room }
+        let (reader, calls, locks, own, counters) = Default::default();
+        let (of_calls, of_locks, tasks, last_task, seen, room) = Default::default();
+        Parts { reader, pairs, calls, locks, own, counters, of_calls, of_locks, tasks, last_task, seen, room }
     }
 
+    /// Handles an event that this thread has decoded.
     pub(crate) fn event(&mut self, seen: &Seen<'_>, states: &mut States<Builder<'_>>) {
-        self.learn(seen, states);
-        let (mut calls, mut uses) = std::mem::take(&mut self.room);
-        if !self.calls.event(seen, &mut |thread, time, call| calls.push((thread, time, call))) {
-            self.locks.event(seen, &mut |lock| uses.push(lock));
-            self.own.event(seen, states, &mut self.counters);
+        let mut read = self.reader.read(seen.event);
+        self.located(read.as_mut(), &seen.located(), states);
+    }
+
+    /// Handles an event of which this was read.
+    #[inline]
+    pub(crate) fn located(
+        &mut self,
+        read: Option<&mut PartRead>,
+        at: &Located<'_>,
+        states: &mut States<Builder<'_>>,
+    ) {
+        self.learn(at, states);
+        match read {
+            Some(read) => self.said(read, at, states),
+            None => {
+                let calls = &mut self.room.0;
+                self.calls.located(None, at, &mut |thread, time, call| calls.push((thread, time, call)));
+            }
         }
-        if let (false, Some(tid), Some(lwp)) =
-            (calls.is_empty() && uses.is_empty(), seen.place.tid, seen.place.lwp)
-        {
+        if !self.room.0.is_empty() || !self.room.1.is_empty() {
+            self.report(at, states);
+        }
+    }
+
+    /// Handles an event that says something of functions, locks, or itself.
+    fn said(&mut self, read: &mut PartRead, at: &Located<'_>, states: &mut States<Builder<'_>>) {
+        read.own.iter_mut().for_each(|own| self.own.learn(own));
+        let (calls, uses) = &mut self.room;
+        let mut call = |thread, time, call| calls.push((thread, time, call));
+        if !self.calls.located(read.function.take(), at, &mut call) {
+            if let Some(lock) = read.lock.take() {
+                self.locks.located(lock, at, &mut |lock| uses.push(lock));
+            }
+            if let Some(own) = read.own.take() {
+                self.own.event(own, at, states, &mut self.counters);
+            }
+        }
+    }
+
+    /// Makes states of what an event has ended.
+    #[cold]
+    fn report(&mut self, at: &Located<'_>, states: &mut States<Builder<'_>>) {
+        let (mut calls, mut uses) = std::mem::take(&mut self.room);
+        if let (Some(tid), Some(lwp)) = (at.place.tid, at.place.lwp) {
             // Its own events are about this one, whichever had the number before.
             states.lwp_track(lwp, tid);
         }
@@ -66,14 +145,34 @@ impl Parts {
 
     /// Which user thread is meant by its number in its process.
     #[inline]
-    fn learn(&mut self, seen: &Seen<'_>, states: &mut States<Builder<'_>>) {
-        let place = &seen.place;
+    fn learn(&mut self, at: &Located<'_>, states: &mut States<Builder<'_>>) {
+        let place = &at.place;
         if let (Carried::Thread { id, .. }, Some(serial)) = (place.thread, place.thread_serial)
             && self.last_task != Some(serial)
         {
             self.last_task = Some(serial);
-            self.tasks.insert((place.process, id), states.task_track(serial, id));
+            // A number belongs to one user thread of a process after the other. Without the process, several
+            // can have it.
+            if place.process.is_none()
+                || self.seen.get(serial.0).is_none_or(|seen| *seen != Some(place.process))
+            {
+                self.learn_task((place.process, id), serial, states);
+            }
         }
+    }
+
+    #[cold]
+    fn learn_task(
+        &mut self,
+        (process, id): (Option<Pid>, Task),
+        serial: TaskSerial,
+        states: &mut States<Builder<'_>>,
+    ) {
+        if self.seen.len() <= serial.0 {
+            self.seen.resize(serial.0 + 1, None);
+        }
+        self.seen[serial.0] = Some(process);
+        self.tasks.insert((process, id), states.task_track(serial, id));
     }
 
     /// A function begins or ends in a thread.
@@ -129,23 +228,25 @@ impl Parts {
 
     /// The recording is opened anew: its streams and classes may have other numbers.
     pub(crate) fn reopen(&mut self) {
-        self.calls.reopen();
-        self.locks.reopen();
+        self.reader = PartReader::default();
         self.own.reopen();
     }
 
     /// Another one of which only what lasts is known: it can be closed while this one continues.
     pub(crate) fn same(&self) -> Self {
-        let (own, counters) = (Own::default(), self.counters.clone());
+        let (reader, own, counters) = (PartReader::default(), Own::default(), self.counters.clone());
         let (calls, locks) = (self.calls.begun(), self.locks.same());
         let (of_calls, of_locks, tasks) = (self.of_calls.clone(), self.of_locks.clone(), self.tasks.clone());
-        let (pairs, last_task, room) = (self.pairs, self.last_task, Default::default());
-        Parts { pairs, calls, locks, own, counters, of_calls, of_locks, tasks, last_task, room }
+        let (pairs, last_task, seen, room) =
+            (self.pairs, self.last_task, self.seen.clone(), Default::default());
+        Parts { reader, pairs, calls, locks, own, counters, of_calls, of_locks, tasks, last_task, seen, room }
     }
 
     /// Learns where code is from events before those that are indexed.
-    pub(crate) fn earlier(&mut self, seen: &Seen<'_>) {
-        self.calls.earlier(seen);
+    pub(crate) fn earlier(&mut self, read: Option<&mut PartRead>, at: &Located<'_>) {
+        let Some(read) = read else { return self.calls.located_earlier(None, at) };
+        read.own.iter_mut().for_each(|own| self.own.learn(own));
+        self.calls.located_earlier(read.function.take(), at);
     }
 
     pub(crate) fn lost(&mut self, lost: &Loss, states: &mut States<Builder<'_>>) {

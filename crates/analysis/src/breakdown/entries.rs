@@ -1,7 +1,7 @@
 //! Where threads begin: the first function that their program reports, by its name or by the address of its
 //! code.
 
-use crate::functions::event::{FunctionEvent, Reader, Which};
+use crate::functions::event::{Counting, FunctionEvent, FunctionReader, Which};
 use crate::images::{Epoch, Images};
 use tracewing_trace::super_trace::Seen;
 use tracewing_units::Pid;
@@ -33,19 +33,21 @@ pub(super) struct First {
 /// Evaluates events of programs about their functions.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    reader: Reader,
+    reader: FunctionReader,
+    counting: Counting,
     images: Images,
 }
 
 impl Entries {
     /// Handles the event if it is a fork of a process.
     pub(super) fn follow(&mut self, seen: &Seen<'_>) {
-        self.images.follow(seen);
+        self.images.follow(&seen.located());
     }
 
     /// Takes an event of a program; gives the function that begins by it.
     pub(super) fn event(&mut self, seen: &Seen<'_>) -> Option<First> {
-        match self.reader.read(seen)? {
+        let read = self.reader.read(seen.event)?;
+        match self.counting.only(read, seen.place.process)? {
             FunctionEvent::Entry(which) => Some(First { which, epoch: self.images.epoch() }),
             FunctionEvent::Image { begin, end, bias, path } => {
                 self.images.learn(seen.place.process, begin..end, bias, path);

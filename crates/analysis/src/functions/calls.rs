@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::mem::take;
 use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
-use tracewing_trace::super_trace::Seen;
+use tracewing_trace::super_trace::{Located, Seen};
 
-use super::event::{FunctionEvent, Reader, Which};
+use super::event::{Counting, FunctionEvent, FunctionRead, FunctionReader, Which};
 use crate::images::{Epoch, Images};
 use crate::programs::Programs;
 
@@ -104,7 +104,8 @@ enum Key {
 /// Pairs the begins and ends of functions, by thread.
 #[derive(Debug, Default)]
 pub struct Calls {
-    reader: Reader,
+    reader: FunctionReader,
+    counting: Counting,
     keys: Vec<Key>,
     numbers: HashMap<Key, FunctionId>,
     images: Images,
@@ -119,14 +120,29 @@ impl Calls {
     /// Handles an event; `report` receives the calls that begin and end by it, with thread and time. Returns
     /// whether the event was about functions.
     pub fn event(&mut self, seen: &Seen<'_>, report: &mut impl FnMut(ThreadKey, Timestamp, Call)) -> bool {
-        let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return false };
-        self.images.follow(seen);
-        let (process, time) = (seen.place.process, activity.time);
+        let read = self.reader.read(seen.event);
+        self.located(read, &seen.located(), report)
+    }
+
+    /// The same of an event that a [`FunctionReader`] has read.
+    #[inline]
+    pub fn located(
+        &mut self,
+        read: Option<FunctionRead>,
+        at: &Located<'_>,
+        report: &mut impl FnMut(ThreadKey, Timestamp, Call),
+    ) -> bool {
+        let (Some(activity), Some(tid)) = (at.activity, at.place.tid) else { return false };
+        self.images.follow(at);
+        if read.is_none() && self.threads.is_empty() {
+            return false;
+        }
+        let (process, time) = (at.place.process, activity.time);
         let key = (process, tid);
-        let event = self.reader.read(seen);
+        let event = read.and_then(|read| self.counting.only(read, process));
         // Other processes cannot be found: none of their calls can end.
         if (event.is_some() || self.threads.contains_key(&key))
-            && let Some(since) = self.programs.changed(seen.state, process)
+            && let Some(since) = self.programs.changed(at.state, process)
         {
             self.replace(process, since, report);
         }
@@ -142,10 +158,17 @@ impl Calls {
 
     /// Learns where code is from an event before those whose calls are followed.
     pub fn earlier(&mut self, seen: &Seen<'_>) {
-        self.images.follow(seen);
-        let process = seen.place.process;
-        let Some(FunctionEvent::Image { begin, end, bias, path }) = self.reader.read(seen) else { return };
-        if self.programs.changed(seen.state, process).is_some() {
+        let read = self.reader.read(seen.event);
+        self.located_earlier(read, &seen.located());
+    }
+
+    /// The same of an event that a [`FunctionReader`] has read.
+    pub fn located_earlier(&mut self, read: Option<FunctionRead>, at: &Located<'_>) {
+        self.images.follow(at);
+        let process = at.place.process;
+        let event = read.and_then(|read| self.counting.only(read, process));
+        let Some(FunctionEvent::Image { begin, end, bias, path }) = event else { return };
+        if self.programs.changed(at.state, process).is_some() {
             self.images.forget(process);
         }
         self.images.learn(process, begin..end, bias, path);
@@ -270,7 +293,7 @@ impl Calls {
 
     /// The recording is opened anew: its streams and classes may have other numbers.
     pub fn reopen(&mut self) {
-        self.reader.reopen();
+        self.reader = FunctionReader::default();
     }
 
     /// What has begun, with nothing else that is known: it can be finished while these continue.

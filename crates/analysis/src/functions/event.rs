@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use tracewing_trace::super_trace::Seen;
 use tracewing_trace::{Classes, EventRef, Places};
 use tracewing_units::Pid;
 use tracewing_vocabulary::Class;
@@ -89,34 +88,43 @@ struct Known {
     shared: Option<(usize, Address)>,
 }
 
-/// Reads events, and remembers their classes.
-#[derive(Debug, Default)]
-pub(crate) struct Reader {
-    /// `None` for events about something else.
-    classes: Classes<Option<Known>>,
-    /// Which of several probes at one place counts, by process, the first of them, and the function's
-    /// address.
-    counting: HashMap<(Option<Pid>, usize, u64), usize>,
+/// What an event says about a function, whichever process it is of.
+#[derive(Debug)]
+pub struct FunctionRead {
+    event: FunctionEvent,
+    /// Of one of several probes at one place.
+    shared: Option<Shared>,
 }
 
-impl Reader {
-    /// Streams and classes may have other numbers from now on.
-    pub(crate) fn reopen(&mut self) {
-        self.classes = Classes::default();
-    }
+/// One of several probes at one place.
+#[derive(Debug, Clone, Copy)]
+struct Shared {
+    /// Its class, and the first class of its name.
+    class: usize,
+    first: usize,
+    /// The function's address.
+    address: u64,
+}
 
-    /// Decodes an event; `None` if it is not about functions, lacks fields, or repeats another probe's event.
-    pub(crate) fn read(&mut self, seen: &Seen<'_>) -> Option<FunctionEvent> {
-        let event = seen.event;
+/// Reads events about functions, and remembers their classes.
+#[derive(Debug, Default)]
+pub struct FunctionReader {
+    /// `None` for events about something else.
+    classes: Classes<Option<Known>>,
+}
+
+impl FunctionReader {
+    /// Decodes an event; `None` if it is not about functions, or lacks fields.
+    pub fn read(&mut self, event: &EventRef<'_>) -> Option<FunctionRead> {
         let Known { meaning, shared } = self.classes.of(event, known_of).as_ref()?;
-        if let Some((first, address)) = shared {
-            let class = event.decoded().class_index();
-            let place = (seen.place.process, *first, address.read(event)?);
-            if *self.counting.entry(place).or_insert(class) != class {
-                return None;
+        let shared = match shared {
+            Some((first, address)) => {
+                let (first, address) = (*first, address.read(event)?);
+                Some(Shared { class: event.decoded().class_index(), first, address })
             }
-        }
-        Some(match meaning {
+            None => None,
+        };
+        let event = match meaning {
             Meaning::Entry(name) => FunctionEvent::Entry(Which::Named(name.clone())),
             Meaning::Exit(name) => FunctionEvent::Exit(Which::Named(name.clone())),
             Meaning::Known(class, of) => match class {
@@ -133,7 +141,29 @@ impl Reader {
                     FunctionEvent::Image { begin, end, bias, path }
                 }
             },
-        })
+        };
+        Some(FunctionRead { event, shared })
+    }
+
+    /// Whether events of this class are about functions.
+    pub fn knows(&mut self, event: &EventRef<'_>) -> bool {
+        self.classes.of(event, known_of).is_some()
+    }
+}
+
+/// Which of several probes at one place counts, by process, the first of them, and the function's address.
+#[derive(Debug, Default)]
+pub(crate) struct Counting(HashMap<(Option<Pid>, usize, u64), usize>);
+
+impl Counting {
+    /// What an event says; `None` if it repeats another probe's event.
+    pub(crate) fn only(&mut self, read: FunctionRead, process: Option<Pid>) -> Option<FunctionEvent> {
+        if let Some(Shared { class, first, address }) = read.shared
+            && *self.0.entry((process, first, address)).or_insert(class) != class
+        {
+            return None;
+        }
+        Some(read.event)
     }
 }
 

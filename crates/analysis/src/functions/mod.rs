@@ -21,6 +21,7 @@ use tracewing_units::{Duration, Timestamp};
 use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
 
 pub use self::calls::{Call, Calls, Certain, Function, FunctionId, ThreadKey, Unmatched};
+pub use self::event::{FunctionRead, FunctionReader};
 pub use self::figures::Figures;
 use crate::analysis::{Analysis, Input, Loss};
 use crate::run::Ran;

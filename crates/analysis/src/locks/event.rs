@@ -152,6 +152,11 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Whether events of this class are about locks.
+    pub(super) fn knows(&mut self, event: &EventRef<'_>) -> bool {
+        self.classes.of(event, known_of).is_some()
+    }
+
     /// Decodes an event; `None` if it is not about locks, or lacks fields.
     pub(super) fn read(&mut self, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
         let known = self.classes.of(event, known_of).as_ref()?;
@@ -332,9 +337,32 @@ fn is_futex_wait(operation: u64) -> bool {
     matches!(operation & COMMAND, 0 | 6 | 9 | 11 | 13)
 }
 
+/// Whether any event of this class is about locks.
+fn is_about_locks(class: Class) -> bool {
+    use user_thread::Class::{Acquired, GivenUp, Origin, Park, Released, Wait};
+    match class {
+        Class::Lock(_) => true,
+        Class::UserThread(class) => {
+            matches!(class, Wait | Acquired | GivenUp | Released | Origin | Park)
+        }
+        Class::Kernel(class) => matches!(
+            class,
+            kernel::Class::ContentionBegin
+                | kernel::Class::ContentionEnd
+                | kernel::Class::FutexEntry
+                | kernel::Class::FutexExit
+                | kernel::Class::ThreadExit
+        ),
+        _ => false,
+    }
+}
+
 #[cold]
 fn known_of(event: &EventRef<'_>) -> Option<Known> {
     let (class, places) = tracewing_trace::known(event)?;
+    if !is_about_locks(class) {
+        return None;
+    }
     let streams = &event.trace().class().data_stream_classes;
     let has = |name: &str| {
         let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);

@@ -48,7 +48,7 @@ pub use self::table::{AcrossAwait, Group, LocksTable, Row, Subject, Unpaired};
 use self::thread::{By, Request, Thread};
 use self::tickets::Tickets;
 use self::totals::Totals;
-pub use self::uses::{LockUse, LockUses};
+pub use self::uses::{LockRead, LockReader, LockUse, LockUses};
 use crate::analysis::{Analysis, Input, Loss};
 use crate::programs::Programs;
 

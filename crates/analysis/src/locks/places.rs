@@ -37,7 +37,7 @@ const KERNEL: u64 = 1 << 63;
 impl Places {
     /// Handles the event if it is a fork of a process.
     pub(super) fn follow(&mut self, seen: &Seen<'_>) {
-        self.images.follow(seen);
+        self.images.follow(&seen.located());
     }
 
     pub(super) fn learn_chain(&mut self, chain: Chain, frames: Vec<u64>) {

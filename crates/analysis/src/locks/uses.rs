@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use tracewing_units::{Duration, LockAddress, Pid, Task, Timestamp};
 
-use tracewing_trace::super_trace::{Carried, Scope, Seen};
+use tracewing_trace::EventRef;
+use tracewing_trace::super_trace::{Carried, Located, Scope, Seen};
 
 use super::account::Party;
 use super::doubt::KernelDoubt;
@@ -36,10 +37,30 @@ pub struct LockUse {
     pub end: Timestamp,
 }
 
+/// What an event says about a lock.
+#[derive(Debug)]
+pub struct LockRead(Level, LockEvent);
+
+/// Reads events about locks, and remembers their classes.
+#[derive(Debug, Default)]
+pub struct LockReader(Reader);
+
+impl LockReader {
+    /// Decodes an event; `None` if it is not about locks, or lacks fields.
+    pub fn read(&mut self, event: &EventRef<'_>) -> Option<LockRead> {
+        self.0.read(event).map(|(level, event)| LockRead(level, event))
+    }
+
+    /// Whether events of this class are about locks.
+    pub fn knows(&mut self, event: &EventRef<'_>) -> bool {
+        self.0.knows(event)
+    }
+}
+
 /// Follows the same events as [`Locks`](super::Locks), whose waits and critical sections these are.
 #[derive(Debug, Default)]
 pub struct LockUses {
-    reader: Reader,
+    reader: LockReader,
     threads: HashMap<Party, (Option<Pid>, Thread)>,
     tickets: Tickets,
     kernel: KernelDoubt,
@@ -50,10 +71,21 @@ pub struct LockUses {
 impl LockUses {
     /// Handles an event; `report` receives the uses that end by it.
     pub fn event(&mut self, seen: &Seen<'_>, report: &mut impl FnMut(LockUse)) {
-        let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
-        let Some((level, event)) = self.reader.read(seen.event) else { return };
-        let (process, time) = (seen.place.process, activity.time);
-        let task = match seen.place.thread {
+        if let Some(read) = self.reader.read(seen.event) {
+            self.located(read, &seen.located(), report);
+        }
+    }
+
+    /// The same of an event that a [`LockReader`] has read.
+    pub fn located(
+        &mut self,
+        LockRead(level, event): LockRead,
+        at: &Located<'_>,
+        report: &mut impl FnMut(LockUse),
+    ) {
+        let (Some(activity), Some(tid)) = (at.activity, at.place.tid) else { return };
+        let (process, time) = (at.place.process, activity.time);
+        let task = match at.place.thread {
             Carried::Thread { id, .. } => id,
             _ => Task(0),
         };
@@ -86,14 +118,14 @@ impl LockUses {
 
     /// The recording is opened anew: its streams and classes may have other numbers.
     pub fn reopen(&mut self) {
-        self.reader = Reader::default();
+        self.reader = LockReader::default();
     }
 
     /// Another one that has seen the same.
     pub fn same(&self) -> Self {
         let Self { threads, tickets, kernel, blind, .. } = self;
         let (threads, tickets) = (threads.clone(), tickets.clone());
-        Self { reader: Reader::default(), threads, tickets, kernel: *kernel, blind: *blind }
+        Self { reader: LockReader::default(), threads, tickets, kernel: *kernel, blind: *blind }
     }
 
     /// A thread or a user thread has ended, and with it its pending wait.

@@ -1,8 +1,10 @@
 //! Which thread decodes the events changes nothing.
 
-use super::{Ran, run_as};
-use crate::analysis::Analysis;
+use super::{Ran, run_apart, run_as};
+use crate::analysis::{Analysis, Input, ReadApart};
 use crate::critical_path::{CriticalPath, CriticalPaths, Target};
+use crate::functions::{Calls, FunctionRead, FunctionReader};
+use crate::locks::{LockRead, LockReader, LockUses};
 use crate::sched::{SchedLatencies, Slices};
 use crate::tasks::{Tasks, Thresholds};
 use crate::threads::{Threads, ThreadsTable};
@@ -10,7 +12,8 @@ use std::fmt::Debug;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use tracewing_trace::{Filter, Recording, ThreadPattern, TimePoint};
+use tracewing_trace::super_trace::{Change, Fold, Located};
+use tracewing_trace::{EventRef, Filter, Recording, ThreadPattern, TimePoint};
 use tracewing_units::{Duration, Tid, Timestamp};
 
 /// Recordings with switches, tasks, losses, and buffers that were overwritten.
@@ -59,6 +62,81 @@ fn another_thread_may_decode() {
             same(&path, filter, || Slices::new(SchedLatencies::default()), |slices, _| format!("{slices:?}"));
             same(&path, filter, || Tasks::new(Thresholds::default(), false), |tasks, _| tasks.finish());
         }
+    }
+}
+
+/// Functions and locks, read from events with their places, or without them.
+#[derive(Debug, Default)]
+struct Uses {
+    functions: FunctionReader,
+    readers: LockReader,
+    calls: Calls,
+    locks: LockUses,
+    found: Vec<String>,
+}
+
+impl Fold for Uses {
+    fn change(&mut self, _: Change<'_>) {}
+}
+
+impl Analysis for Uses {
+    const EARLIER: bool = true;
+
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Earlier(seen) => {
+                let read = self.functions.read(seen.event);
+                self.located_earlier(Some(&mut (read, None)), &seen.located());
+            }
+            Input::Event(seen) => {
+                let mut read = (self.functions.read(seen.event), self.readers.read(seen.event));
+                self.located(Some(&mut read), &seen.located());
+            }
+            Input::Name { .. } | Input::Explained(_) => {}
+            other => self.found.push(format!("{other:?}")),
+        }
+    }
+}
+
+impl ReadApart for Uses {
+    type Reader = (FunctionReader, LockReader);
+    type Read = (Option<FunctionRead>, Option<LockRead>);
+
+    fn read((functions, locks): &mut Self::Reader, event: &EventRef<'_>) -> Option<Self::Read> {
+        let read = (functions.read(event), locks.read(event));
+        (read.0.is_some() || read.1.is_some()).then_some(read)
+    }
+
+    fn located(&mut self, read: Option<&mut Self::Read>, at: &Located<'_>) {
+        let (function, lock) = read.map_or((None, None), std::mem::take);
+        let found = &mut self.found;
+        found.push(format!("{:?} {:?}", at.place, at.activity));
+        self.calls.located(function, at, &mut |thread, time, call| {
+            found.push(format!("{thread:?} {time:?} {call:?}"));
+        });
+        if let Some(lock) = lock {
+            self.locks.located(lock, at, &mut |lock| found.push(format!("{lock:?}")));
+        }
+    }
+
+    fn located_earlier(&mut self, read: Option<&mut Self::Read>, at: &Located<'_>) {
+        let (function, _) = read.map_or((None, None), std::mem::take);
+        self.found.push(format!("earlier: {:?} {:?}", at.place, at.activity));
+        self.calls.located_earlier(function, at);
+    }
+}
+
+#[test]
+fn another_thread_may_read_events() {
+    for path in recordings() {
+        let recording = Recording::open(&[&path]).unwrap();
+        let [own, other] = [false, true].map(|ahead| {
+            let (mut uses, mut go_on) = (Uses::default(), |_| ControlFlow::Continue(()));
+            let ran = run_apart(&recording, &mut uses, ahead, &mut go_on).unwrap();
+            (uses.found, format!("{:?}", Ran { names: Default::default(), ..ran }))
+        });
+        assert!(own.0.len() > 100, "{}", path.display());
+        assert!(own == other, "{}", path.display());
     }
 }
 

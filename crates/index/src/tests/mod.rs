@@ -2,6 +2,7 @@
 
 mod damage;
 mod model;
+mod threads;
 mod values;
 
 use crate::body::Body;

@@ -28,11 +28,11 @@ impl<T> Classes<T> {
     /// What is known of an event's class; `learn` finds it out.
     #[inline]
     pub fn of(&mut self, event: &EventRef<'_>, learn: impl FnOnce(&EventRef<'_>) -> T) -> &T {
-        let (stream, class) = (event.stream_index(), event.decoded().class_index());
+        let (stream, (class, _)) = (event.stream_index(), event.record());
         if self.get(stream, class).is_none() {
             self.set(stream, class, learn(event));
         }
-        self.0[stream][class].as_ref().expect("it was set just now if it was not before")
+        self.get(stream, class).expect("it was set just now if it was not before")
     }
 
     /// Remembers what is known of a class.

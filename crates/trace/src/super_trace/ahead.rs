@@ -1,13 +1,14 @@
 //! Decodes a recording on a thread of its own, ahead of the thread that follows the state.
 //!
 //! Batches of activities go through a channel of bounded size; their memory goes back and is used again. What
-//! they lack are the events themselves, and the order of everything is that of one thread.
+//! they lack are the events themselves, except for what a reader takes from them on the decoding thread. The
+//! order of everything is that of one thread.
 
 use super::activity::{Activity, Kind};
 use super::adapter::Adapter;
 use crate::Error;
 use crate::append;
-use crate::merge::event::Message;
+use crate::merge::event::{EventRef, Message};
 use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
 use crate::stream::cursor::Lost;
@@ -28,9 +29,9 @@ const TEXTS: usize = 1 << 20;
 /// How many batches may wait.
 const WAITING: usize = 4;
 
-/// A message of the merged streams, without the event's own bytes.
+/// A message of the merged streams, without the event's own bytes; `R` is what a reader takes from them.
 #[derive(Debug)]
-pub enum Decoded<'a> {
+pub enum Decoded<'a, R = ()> {
     /// An event.
     Event {
         /// What the super-trace needs of it ([`Adapter::activity`]).
@@ -39,15 +40,19 @@ pub enum Decoded<'a> {
         time: Option<Timestamp>,
         /// Its stream's place in [`Recording::streams`].
         stream: usize,
+        /// What the reader has taken from it.
+        read: Option<&'a mut R>,
     },
     /// A loss in the stream of this place.
     Lost(Lost, usize),
 }
 
 /// Messages that follow each other.
-#[derive(Debug, Default)]
-pub struct Batch {
+#[derive(Debug)]
+pub struct Batch<R = ()> {
     messages: Vec<Packed>,
+    /// What was read of the events, in their order.
+    reads: Vec<R>,
     /// The texts of the activities, one after the other.
     texts: Vec<u8>,
     /// The activities that are stored whole, without their texts, and the lengths of these.
@@ -62,47 +67,69 @@ pub struct Batch {
     end: Option<Result<(), Error>>,
 }
 
-/// The batches of a recording.
-#[derive(Debug)]
-pub struct Batches {
-    batches: Receiver<Batch>,
-    empty: Sender<Batch>,
+impl<R> Default for Batch<R> {
+    fn default() -> Self {
+        let (messages, reads, texts, whole, lengths, lost, names) = Default::default();
+        Batch { messages, reads, texts, whole, lengths, lost, names, bytes: 0, end: None }
+    }
 }
 
-impl Batches {
+/// The batches of a recording.
+#[derive(Debug)]
+pub struct Batches<R = ()> {
+    batches: Receiver<Batch<R>>,
+    empty: Sender<Batch<R>>,
+}
+
+impl<R: Send> Batches<R> {
     /// Has `then` take the batches of a recording, which another thread decodes until they are dropped;
-    /// `None` if the system refuses that thread.
-    pub fn with<T>(recording: &Recording, then: impl FnOnce(Option<Batches>) -> T) -> T {
-        Self::by(Builder::new, recording, then)
+    /// `None` if the system refuses that thread. `read` gets each event there, and what it takes from it
+    /// comes with the event.
+    pub fn with<T>(
+        recording: &Recording,
+        read: impl FnMut(&EventRef<'_>) -> Option<R> + Send,
+        then: impl FnOnce(Option<Batches<R>>) -> T,
+    ) -> T {
+        Self::by(Builder::new, recording, read, then)
     }
 
-    fn by<T>(new: fn() -> Builder, recording: &Recording, then: impl FnOnce(Option<Batches>) -> T) -> T {
+    fn by<T>(
+        new: fn() -> Builder,
+        recording: &Recording,
+        mut read: impl FnMut(&EventRef<'_>) -> Option<R> + Send,
+        then: impl FnOnce(Option<Batches<R>>) -> T,
+    ) -> T {
         let (send, batches) = mpsc::sync_channel(WAITING);
         let (empty, back) = mpsc::channel();
         thread::scope(|scope| {
-            let started = start(scope, new, [move || decode(recording, &send, &back)]);
+            let started = start(scope, new, [move || decode(recording, &mut read, &send, &back)]);
             then((started > 0).then_some(Batches { batches, empty }))
         })
     }
 
     /// The next batch; the last one has an end.
-    pub fn take(&mut self) -> Option<Batch> {
+    pub fn take(&mut self) -> Option<Batch<R>> {
         self.batches.recv().ok()
     }
 
     /// Takes back the memory of one that is not needed any more.
-    pub fn give_back(&mut self, batch: Batch) {
+    pub fn give_back(&mut self, batch: Batch<R>) {
         // Where the recording has ended, nothing more is decoded.
         let _ = self.empty.send(batch);
     }
 }
 
-fn decode(recording: &Recording, send: &SyncSender<Batch>, back: &Receiver<Batch>) {
+fn decode<R>(
+    recording: &Recording,
+    read: &mut impl FnMut(&EventRef<'_>) -> Option<R>,
+    send: &SyncSender<Batch<R>>,
+    back: &Receiver<Batch<R>>,
+) {
     let mut merge = Merge::new(recording, TimeRange::ALL);
     let (mut adapter, mut names) = (Adapter::default(), 0);
     loop {
         let mut batch = back.try_recv().unwrap_or_default();
-        batch.fill(&mut merge, &mut adapter);
+        batch.fill(&mut merge, &mut adapter, read);
         batch.names = adapter.names()[names..].to_vec();
         names = adapter.names().len();
         let is_last = batch.end.is_some();
@@ -113,9 +140,15 @@ fn decode(recording: &Recording, send: &SyncSender<Batch>, back: &Receiver<Batch
     }
 }
 
-impl Batch {
-    fn fill(&mut self, merge: &mut Merge<'_>, adapter: &mut Adapter) {
+impl<R> Batch<R> {
+    fn fill(
+        &mut self,
+        merge: &mut Merge<'_>,
+        adapter: &mut Adapter,
+        read: &mut impl FnMut(&EventRef<'_>) -> Option<R>,
+    ) {
         self.messages.clear();
+        self.reads.clear();
         self.texts.clear();
         self.whole.clear();
         self.lengths.clear();
@@ -140,6 +173,10 @@ impl Batch {
                         None => {
                             self.messages.push(Packed::other(event.stamp().map(|stamp| stamp.time), stream))
                         }
+                    }
+                    if let (Some(read), Some(message)) = (read(&event), self.messages.last_mut()) {
+                        message.mark_read();
+                        self.reads.push(read);
                     }
                 }
                 Message::Lost(lost, _, _) => {
@@ -168,15 +205,19 @@ impl Batch {
 
     /// Shows the messages in order to `each`, until that ends it.
     #[inline]
-    pub fn try_for_each<B>(&self, mut each: impl FnMut(Decoded<'_>) -> ControlFlow<B>) -> ControlFlow<B> {
-        let (mut whole, mut lost) = (self.whole.iter(), self.lost.iter());
+    pub fn try_for_each<B>(
+        &mut self,
+        mut each: impl FnMut(Decoded<'_, R>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let (mut whole, mut lost, mut reads) = (self.whole.iter(), self.lost.iter(), self.reads.iter_mut());
         let (mut texts, mut lengths) = (self.texts.as_slice(), self.lengths.iter());
         for message in &self.messages {
-            let (stream, time) = (message.stream as usize, message.time);
+            let (stream, time) = (message.stream(), message.time);
+            let read = if message.has_read() { reads.next() } else { None };
             let kind = match message.kind {
                 Small::Other { has_time } => {
                     let time = has_time.then_some(time);
-                    each(Decoded::Event { activity: None, time, stream })?;
+                    each(Decoded::Event { activity: None, time, stream, read })?;
                     continue;
                 }
                 Small::Lost => {
@@ -194,13 +235,13 @@ impl Batch {
                         first(&mut texts, length)
                     });
                     let activity = Activity { time, cpu, tid, process, context, kind };
-                    each(Decoded::Event { activity: Some(activity), time: Some(time), stream })?;
+                    each(Decoded::Event { activity: Some(activity), time: Some(time), stream, read })?;
                     continue;
                 }
                 kind => kind.unpack(|length| first(&mut texts, length.into())),
             };
             let activity = Some(message.head(kind));
-            each(Decoded::Event { activity, time: Some(time), stream })?;
+            each(Decoded::Event { activity, time: Some(time), stream, read })?;
         }
         ControlFlow::Continue(())
     }

@@ -16,7 +16,7 @@
 //! | `unseen` | what was overwritten before streams begin |
 //! | `place` | the place of an event |
 //! | `seen` | events with their places, in order |
-//! | `ahead` | the same without the events, decoded by another thread |
+//! | `ahead` | the same without the events, decoded and read by another thread |
 //! | `column` | columns of conditions |
 //!
 //! There are two levels, each with its own events: the kernel's scheduler moves LWPs over CPUs, a program's
@@ -57,7 +57,7 @@ pub use doing::{Doing, Mode, Waker};
 pub use fold::{Change, Fold};
 pub use lwp::{Lwp, Program};
 pub use place::{Carried, Place};
-pub use seen::{Follower, Seen};
+pub use seen::{Follower, Located, Seen};
 pub use serial::{LwpSerial, Serial, TaskSerial};
 pub use state::SuperTrace;
 pub use unseen::{AllUnseen, Unseen};

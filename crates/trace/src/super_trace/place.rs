@@ -164,7 +164,10 @@ impl SuperTrace {
             Kind::Program { .. } => event.tid.map(Tid::as_process),
             _ => event
                 .process
-                .or_else(|| self.process_of(tid?))
+                .or_else(|| match lwp {
+                    Some(lwp) => lwp.process,
+                    None => self.dumped.get(&tid?)?.process,
+                })
                 .or_else(|| self.root.filter(|root| Some(root.first_thread()) == tid)),
         };
         let carries = match (event.kind, tid) {

@@ -29,7 +29,24 @@ pub struct Seen<'a> {
     pub adapter: &'a Adapter,
 }
 
+/// The place of an event whose own bytes are not at hand: another thread has read them.
+#[derive(Debug, Clone, Copy)]
+pub struct Located<'a> {
+    /// See [`Seen::activity`].
+    pub activity: Option<&'a Activity<'a>>,
+    /// See [`Seen::place`].
+    pub place: Place<'a>,
+    /// The state before the event.
+    pub state: &'a SuperTrace,
+}
+
 impl<'a> Seen<'a> {
+    /// Its place alone.
+    #[inline]
+    pub fn located(&self) -> Located<'a> {
+        Located { activity: self.activity, place: self.place, state: self.state }
+    }
+
     /// The LWP to which it belongs.
     pub fn lwp(&self) -> Option<&'a Lwp> {
         self.state.lwp(self.place.tid?)
@@ -110,6 +127,14 @@ impl Follower {
             None => Place::unknown(event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu))),
         };
         Seen { event, activity, place, state: &self.state, adapter: &self.adapter }
+    }
+
+    /// The place of the next event, of which another thread has made the activity; nothing of it is known if
+    /// there is none. The state is still the one before it.
+    #[inline]
+    pub fn located<'a>(&'a self, activity: Option<&'a Activity<'a>>) -> Located<'a> {
+        let place = activity.map_or(Place::unknown(None), |activity| self.state.place(activity));
+        Located { activity, place, state: &self.state }
     }
 
     /// Advances by an event, and reports completed intervals to `fold`.

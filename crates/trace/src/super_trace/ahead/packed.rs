@@ -10,12 +10,15 @@ const NO_CPU: Cpu = Cpu(u32::MAX);
 const NO_TID: Tid = Tid(-1);
 const NO_PROCESS: Pid = Pid(-1);
 
+/// No recording has so many streams.
+const READ: u32 = 1 << 31;
+
 /// A message whose texts lie apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packed {
     pub(super) time: Timestamp,
-    /// The place of its stream.
-    pub(super) stream: u32,
+    /// The place of its stream; [`READ`] is added if something was read of the event.
+    stream: u32,
     cpu: Cpu,
     tid: Tid,
     process: Pid,
@@ -89,6 +92,23 @@ impl Packed {
 
     pub(super) fn lost(stream: u32) -> Self {
         Self::new(Timestamp::MIN, stream, Small::Lost)
+    }
+
+    /// The place of its stream.
+    #[inline(always)]
+    pub(super) fn stream(&self) -> usize {
+        (self.stream & !READ) as usize
+    }
+
+    /// Whether something was read of the event.
+    #[inline(always)]
+    pub(super) fn has_read(&self) -> bool {
+        self.stream & READ != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn mark_read(&mut self) {
+        self.stream |= READ;
     }
 
     /// A frequent kind of activity; `None` if it has to be stored whole.

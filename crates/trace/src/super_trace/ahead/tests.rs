@@ -80,15 +80,20 @@ fn activities_are_the_same_afterwards() {
     let (mut batch, all) = (Batch::default(), activities());
     for (stream, activity) in all.iter().enumerate() {
         batch.pack(activity, stream as u32);
+        if stream % 3 == 0 {
+            batch.messages.last_mut().unwrap().mark_read();
+            batch.reads.push(stream);
+        }
         batch.messages.push(Packed::other(None, stream as u32));
     }
     let mut at = 0;
     let flow = batch.try_for_each(|message| {
         match message {
-            Decoded::Event { activity: Some(activity), time, stream } => {
+            Decoded::Event { activity: Some(activity), time, stream, read } => {
                 assert_eq!((activity, time, stream), (all[at], Some(all[at].time), at));
+                assert_eq!(read.copied(), (at % 3 == 0).then_some(at));
             }
-            Decoded::Event { activity: None, time: None, stream } => {
+            Decoded::Event { activity: None, time: None, stream, read: None } => {
                 assert_eq!(stream, at);
                 at += 1;
             }
@@ -105,6 +110,6 @@ fn a_thread_that_the_system_refuses_is_done_without() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/golden/recordings");
     let path = std::fs::read_dir(golden).unwrap().next().unwrap().unwrap().path();
     let recording = Recording::open(&[path]).unwrap();
-    let has = |new| Batches::by(new, &recording, |batches| batches.is_some());
+    let has = |new| Batches::<()>::by(new, &recording, |_| None, |batches| batches.is_some());
     assert_eq!([has(refused), has(Builder::new)], [false, true]);
 }
