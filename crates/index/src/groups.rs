@@ -9,6 +9,7 @@ use crate::index::Index;
 use crate::levels::{self, Content, LEVELS, STEP, Summary, begin_of, bucket_of, shift};
 use crate::picture::{Bucket, Window, overlapping};
 use crate::row::{Entry, RowId, RowKind};
+use crate::together::{MOST, Together};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -58,12 +59,11 @@ fn levels_of(index: &Index, threads: &[RowId], body: &mut Body<'_>) -> Result<Ve
     let fits = |level: &usize| end.as_ns() >> shift(*level) < 1 << BUCKETS;
     let finest = (0..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
     let window = Window::covering_all(end, shift(finest));
-    let mut contents = vec![Content::default(); window.count as usize];
+    let mut together = Together::new(window.shift, window.count, MOST);
     for thread in threads {
-        for Bucket { number, content } in index.picture(*thread, window)? {
-            contents[number as usize].add_all(&content);
-        }
+        index.paint(*thread, window, &mut together)?;
     }
+    let mut contents = together.finish();
     let mut entries = vec![Vec::new(); finest];
     loop {
         let level = entries.len();

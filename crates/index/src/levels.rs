@@ -84,7 +84,7 @@ pub struct Content {
 
 impl Content {
     #[inline]
-    fn keep_longest(&mut self, other: (StateId, Duration)) {
+    pub(crate) fn keep_longest(&mut self, other: (StateId, Duration)) {
         if self.longest.is_none_or(|longest| longest.1 < other.1) {
             self.longest = Some(other);
         }

@@ -13,7 +13,7 @@
 //! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
 //! | `values` | blocks of values of counters, and what a bucket says of them |
 //! | `index` | [`Index`]: reads blocks, trusts none of them |
-//! | `groups` | what all threads of a process did together |
+//! | `groups`, `together` | what all threads of a process did together |
 //! | `picture` | what a row did in each of many buckets |
 //! | `readings` | the values of a counter one by one, and in each of many buckets |
 //! | `spans` | the states of a row one by one |
@@ -73,6 +73,7 @@ mod system;
 mod table;
 #[cfg(test)]
 mod tests;
+mod together;
 mod values;
 mod wakes;
 mod woken;

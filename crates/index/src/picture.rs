@@ -60,13 +60,19 @@ impl Index {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn picture(&self, row: RowId, window: Window) -> Result<Vec<Bucket>, Error> {
-        let row = self.row(row);
+        let mut buckets = Buckets { shift: window.shift, buckets: Vec::new() };
         // Its levels are those of its threads together.
-        if let RowKind::Process(_) = row.kind {
-            return Ok(Vec::new());
+        if !matches!(self.row(row).kind, RowKind::Process(_)) {
+            self.paint(row, window, &mut buckets)?;
         }
+        Ok(buckets.buckets)
+    }
+
+    /// Paints what a row did in a window, in the order of time.
+    pub(crate) fn paint(&self, row: RowId, window: Window, canvas: &mut impl Canvas) -> Result<(), Error> {
+        let row = self.row(row);
         let (from, to) = window.times();
-        let mut painter = Painter { index: self, row, shift: window.shift, buckets: Vec::new() };
+        let mut painter = Painter { index: self, row, shift: window.shift, canvas };
         let mut leaves = Leaves::new(self, row);
         let mut at = from;
         let mut room = Vec::new();
@@ -88,8 +94,7 @@ impl Index {
                 }
             }
         }
-        leaves.visit(at, to, |span| painter.span(span, at, to))?;
-        Ok(painter.buckets)
+        leaves.visit(at, to, |span| painter.span(span, at, to))
     }
 }
 
@@ -105,27 +110,60 @@ pub(crate) fn overlapping(entries: &[Entry], from: Duration, to: Duration) -> &[
     &entries[first..first + count]
 }
 
-/// Collects what lies in each bucket, in the order of time.
-struct Painter<'i> {
-    index: &'i Index,
-    row: &'i Row,
+/// Takes what lies in buckets, in the order of time.
+pub(crate) trait Canvas {
+    /// All that lies in a part of a bucket.
+    fn node(&mut self, number: u64, content: &Content);
+
+    /// A part of a span, from one time to another.
+    fn span(&mut self, class: Class, span: Span, from: Duration, to: Duration);
+}
+
+/// Collects what lies in each bucket.
+struct Buckets {
     shift: u32,
     buckets: Vec<Bucket>,
 }
 
-impl Painter<'_> {
-    /// Whether the node of a bucket says what is known now: what is doubted there is all of it.
-    fn is_exact(&self, begin: Duration, end: Duration) -> bool {
-        let is_cpu = matches!(self.row.kind, RowKind::Cpu(_));
-        begin >= self.row.doubted || (end <= self.row.doubted && !is_cpu)
-    }
-
+impl Buckets {
     fn bucket(&mut self, number: u64) -> &mut Content {
         if self.buckets.last().is_none_or(|last| last.number != number) {
             self.buckets.push(Bucket { number, content: Content::default() });
         }
         let last = self.buckets.len() - 1;
         &mut self.buckets[last].content
+    }
+}
+
+impl Canvas for Buckets {
+    fn node(&mut self, number: u64, content: &Content) {
+        self.bucket(number).add_all(content);
+    }
+
+    #[inline]
+    fn span(&mut self, class: Class, span: Span, mut at: Duration, to: Duration) {
+        while at < to {
+            let number = bucket_of(at, self.shift);
+            let end = begin_of(number + 1, self.shift).min(to);
+            self.bucket(number).add((class, span), at, end);
+            at = end;
+        }
+    }
+}
+
+/// Reads what a row did, as it is known now.
+struct Painter<'i, C> {
+    index: &'i Index,
+    row: &'i Row,
+    shift: u32,
+    canvas: &'i mut C,
+}
+
+impl<C: Canvas> Painter<'_, C> {
+    /// Whether the node of a bucket says what is known now: what is doubted there is all of it.
+    fn is_exact(&self, begin: Duration, end: Duration) -> bool {
+        let is_cpu = matches!(self.row.kind, RowKind::Cpu(_));
+        begin >= self.row.doubted || (end <= self.row.doubted && !is_cpu)
     }
 
     fn node(&mut self, begin: Duration, end: Duration, mut content: Content) {
@@ -134,7 +172,7 @@ impl Painter<'_> {
             content.times[Class::Running as usize] += user;
             content.longest = content.longest.map(|(state, ns)| (self.certain(state, begin), ns));
         }
-        self.bucket(bucket_of(begin, self.shift)).add_all(&content);
+        self.canvas.node(bucket_of(begin, self.shift), &content);
     }
 
     /// A span, of which the picture shows the part between two times.
@@ -142,12 +180,9 @@ impl Painter<'_> {
     fn span(&mut self, span: Span, from: Duration, to: Duration) -> Result<(), Damaged> {
         for span in certain(self.index, self.row, span)?.into_iter().flatten() {
             let class = self.index.class(span.state)?;
-            let (mut at, to) = (span.from.max(from), span.to.min(to));
-            while at < to {
-                let number = bucket_of(at, self.shift);
-                let end = begin_of(number + 1, self.shift).min(to);
-                self.bucket(number).add((class, span), at, end);
-                at = end;
+            let (from, to) = (span.from.max(from), span.to.min(to));
+            if from < to {
+                self.canvas.span(class, span, from, to);
             }
         }
         Ok(())

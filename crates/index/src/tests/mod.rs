@@ -13,6 +13,7 @@ use crate::levels::Summary;
 use crate::make::complete;
 use crate::picture::Window;
 use crate::row::{RowId, RowKind};
+use crate::together::Together;
 use model::{Model, rows};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -184,6 +185,26 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// What rows did together are their pictures, added up: also the longest span of each bucket, which is
+    /// the first one of its length.
+    #[test]
+    fn what_rows_did_together_are_their_pictures(models in rows(), most in 1..2_000_usize, bits in 1..12_u32) {
+        let index = opened(&written(&models)).unwrap().unwrap();
+        let rows = (0..).step_by(2).take(models.len()).map(RowId);
+        let end = rows.clone().map(|row| index.row(row).end).max().unwrap_or_default();
+        let window = Window::covering_all(end, Window::covering(Duration::ZERO, end, 1 << bits).shift);
+        let mut expected = vec![crate::Content::default(); window.count as usize];
+        let mut together = Together::new(window.shift, window.count, most);
+        // Twice, so that there are others of the same length.
+        for row in rows.clone().chain(rows) {
+            index.paint(row, window, &mut together).unwrap();
+            for bucket in index.picture(row, window).unwrap() {
+                expected[bucket.number as usize].add_all(&bucket.content);
+            }
+        }
+        prop_assert_eq!(together.finish(), expected);
+    }
 
     /// A process in any window is the sum of its threads, also where that is made ahead.
     #[test]
