@@ -25,7 +25,7 @@ const ENDING: Duration = Duration::from_secs(1);
 /// How long a request waits for room in the channel.
 const SENDING: Duration = Duration::from_secs(1);
 /// Requests without a reply that are no longer waited for. A helper that has as many is of no use any more:
-/// each further one would be waited for in vain.
+/// each further one would be waited for in vain. [`Helper::with_most_late`] sets another number.
 const MOST_LATE: usize = 8;
 
 /// Number of a request; not used again.
@@ -40,6 +40,7 @@ pub struct Helper {
     channel: OwnedFd,
     child: Mutex<Child>,
     pid: Pid,
+    most_late: usize,
     state: Mutex<State>,
     /// Notified after each packet, and after each attempt to receive one.
     changed: Condvar,
@@ -110,6 +111,7 @@ impl Helper {
             channel,
             pid: child.pid(),
             child: Mutex::new(child),
+            most_late: MOST_LATE,
             state: Mutex::default(),
             changed: Condvar::new(),
         };
@@ -117,9 +119,24 @@ impl Helper {
         Ok(helper)
     }
 
+    /// The same helper, which is of no use any more if `most` requests are late: for one whose requests are
+    /// carried out independently of each other.
+    #[must_use]
+    pub fn with_most_late(mut self, most: usize) -> Self {
+        self.most_late = most;
+        self
+    }
+
     /// Its process id.
     pub fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Whether a request that is no longer waited for has not been answered yet.
+    pub fn is_late(&self, number: Number) -> bool {
+        // What has arrived by now.
+        let _ = self.take(|_| None, Duration::ZERO);
+        matches!(self.lock().requests.get(&number), Some(Asked::Abandoned))
     }
 
     /// Whether it has ended, or is of no use any more.
@@ -158,7 +175,7 @@ impl Helper {
             if state.is_lost {
                 return Err(lost());
             }
-            if state.abandoned() >= MOST_LATE {
+            if state.abandoned() >= self.most_late {
                 self.lose(&mut state);
                 return Err(lost());
             }

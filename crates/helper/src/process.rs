@@ -14,6 +14,9 @@ use tracewing_units::Pid;
 /// Where a helper has its first descriptor after the standard ones.
 const FIRST: RawFd = 3;
 
+/// How long the end of a process that was killed is waited for.
+const DYING: Duration = Duration::from_secs(1);
+
 /// A child process that is known by its pidfd.
 #[derive(Debug)]
 pub(crate) struct Child {
@@ -74,12 +77,18 @@ impl Child {
     }
 
     /// Waits until it has ended, kills it if that takes longer than `patience`, and has the kernel forget it.
+    ///
+    /// A process that waits for a file system may end only once this has answered (a FUSE daemon, for
+    /// example, which has taken the request): it is left to a later call, or to the parent that it gets.
     pub(crate) fn end(&mut self, patience: Duration) {
         if self.is_reaped {
             return;
         }
         if !is_readable(&self.pidfd, patience) {
             self.kill();
+            if !is_readable(&self.pidfd, DYING) {
+                return;
+            }
         }
         let reap = || waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED);
         let _ = rustix::io::retry_on_intr(reap);

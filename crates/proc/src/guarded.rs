@@ -7,14 +7,17 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{FileType, FsWord, Mode, OFlags, ResolveFlags, fstat, fstatfs, open, openat, openat2};
+use rustix::fs::{
+    FileType, FsWord, MemfdFlags, Mode, OFlags, ResolveFlags, fstat, fstatfs, memfd_create, open, openat,
+    openat2,
+};
 use rustix::io::Errno;
 use tracewing_units::{Pid, Tid};
 
@@ -41,6 +44,23 @@ const MOST_MAPS: u64 = 16 << 20;
 /// `OVERLAYFS_SUPER_MAGIC`, statfs(2).
 const OVERLAY: FsWord = 0x794c_7630;
 
+/// File systems whose answers come from this machine's disks or memory: tmpfs and ramfs, ext2 to ext4, XFS,
+/// Btrfs, F2FS, ZFS, EROFS and SquashFS. Others can be another user's program (FUSE), or have one below them.
+const LOCAL: [FsWord; 9] = [
+    0x0102_1994,
+    0x8584_58f6,
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0xf2f5_2010,
+    0x2fc1_2fc1,
+    0xe0f5_e1e2,
+    0x7371_7368,
+];
+
+/// Bytes of a file on another file system that are copied.
+const MOST_COPIED: u64 = 256 << 20;
+
 type Looker = Box<dyn Fn(&[u8]) -> io::Result<Seen> + Send + Sync>;
 
 static LOOKER: OnceLock<Looker> = OnceLock::new();
@@ -54,10 +74,47 @@ pub fn look_by(looker: impl Fn(&[u8]) -> io::Result<Seen> + Send + Sync + 'stati
 /// Takes the look that a request asks for, which may come from any process. A file is opened for it only if
 /// the process that it asks about executes that file.
 ///
+/// This can take as long as that process likes. The file that is given cannot: where reading or closing it
+/// could, it is a copy.
+///
 /// # Errors
 /// The kernel's, or `EINVAL` if the request is none.
 pub fn look(request: &[u8]) -> io::Result<Seen> {
-    Look::decode(request).ok_or(io::ErrorKind::InvalidInput)?.here()
+    let look = Look::decode(request).ok_or(io::ErrorKind::InvalidInput)?;
+    let Seen { bytes, file } = look.here()?;
+    let file = match (look, file) {
+        // To read it, a lock of the process's memory is needed, which a file system can hold in `mmap`.
+        (Look::Maps(_), Some(file)) => Some(copy(file.into(), MOST_MAPS)?),
+        (Look::File(..), Some(file)) if !LOCAL.contains(&fstatfs(&file)?.f_type) => {
+            let file = File::from(file);
+            if file.metadata()?.len() > MOST_COPIED {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            Some(copy(file, MOST_COPIED)?)
+        }
+        (_, file) => file,
+    };
+    Ok(Seen { bytes, file })
+}
+
+/// The process that a request asks about; `None` if it is none.
+pub fn subject(request: &[u8]) -> Option<Pid> {
+    Some(match Look::decode(request)? {
+        Look::Program(pid)
+        | Look::Namespaces(pid, _)
+        | Look::Maps(pid)
+        | Look::Root(pid)
+        | Look::Call(pid, _)
+        | Look::File(pid, _) => pid,
+    })
+}
+
+/// A copy in memory of at most so many bytes.
+fn copy(file: File, most: u64) -> io::Result<OwnedFd> {
+    let mut copy = File::from(memfd_create(c"copy", MemfdFlags::CLOEXEC)?);
+    io::copy(&mut file.take(most), &mut copy)?;
+    copy.rewind()?;
+    Ok(copy.into())
 }
 
 /// The path of a process's executable, in the words of the kernel.
@@ -299,6 +356,7 @@ mod tests {
         ] {
             let bytes = look.encode();
             assert_eq!(Look::decode(&bytes), Some(look));
+            assert_eq!(subject(&bytes), Some(pid));
             let is_file = matches!(look, Look::File(..));
             assert_eq!(Look::decode(&[&bytes[..], b"x"].concat()).is_some(), is_file, "{look:?}");
         }
@@ -309,6 +367,19 @@ mod tests {
         assert_eq!(Look::decode(&Look::File(pid, &[b'/'; LONGEST]).encode()), None);
         assert_eq!(Look::decode(&[0; 11]), None);
         assert!(look(&[]).is_err());
+    }
+
+    /// A file system can keep a reader of these waiting.
+    #[test]
+    fn others_get_a_copy_of_the_mappings() {
+        let maps = look(&Look::Maps(own()).encode()).unwrap().file.unwrap();
+        let target = fs::read_link(format!("/proc/self/fd/{}", maps.as_raw_fd())).unwrap();
+        assert_eq!(target, Path::new("/memfd:copy (deleted)"));
+        let mut text = String::new();
+        File::from(maps).read_to_string(&mut text).unwrap();
+        assert!(text.contains("r-xp"), "{text}");
+        let cut = copy(File::open("/proc/self/exe").unwrap(), 7).unwrap();
+        assert_eq!(File::from(cut).metadata().unwrap().len(), 7);
     }
 
     #[test]

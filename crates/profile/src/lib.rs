@@ -45,6 +45,7 @@ mod followed;
 mod generated;
 mod jit;
 mod kernel_symbols;
+mod local_file;
 mod map_place;
 mod map_reader;
 mod opening;

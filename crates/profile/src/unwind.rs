@@ -21,6 +21,7 @@ use tracewing_programs::elf::{Section, UnwindTables};
 use tracewing_units::Pid;
 
 use crate::events::FRAMES;
+use crate::local_file;
 use crate::present;
 use crate::record::{Mapping, Record, StackCopy};
 
@@ -202,7 +203,7 @@ fn read(pid: Pid, (path, build_id): &FileName) -> Option<Arc<UnwindTables>> {
         return None;
     }
     let in_its_root = guarded::mapped_file(pid, path).ok().and_then(UnwindTables::of_file);
-    let tables = in_its_root.or_else(|| UnwindTables::read(path))?;
+    let tables = in_its_root.or_else(|| UnwindTables::of_file(local_file::open(path)?))?;
     let is_same = build_id.is_empty() || tables.build_id.is_empty() || tables.build_id == *build_id;
     is_same.then(|| Arc::new(tables))
 }

@@ -28,15 +28,13 @@ use tracewing_proc::guarded::{self, Seen};
 
 use crate::attaches::Attaches;
 use crate::confine::to_send;
+use crate::looks::{self, Looks};
 use crate::options::{Action, Options};
 use crate::priority::Priority;
 use crate::runner::Runner;
 
-/// How long a look into `/proc` may take: opening a file takes as long as its file system likes, which can be
-/// a program's.
-const LOOKING: Duration = Duration::from_millis(500);
-/// Looks at the same time.
-const LOOKS: usize = 4;
+/// The process that takes looks.
+const LOOKS: &CStr = c"tracewing-proc";
 /// How long the kernel may take for a perf event, and for a change in tracefs.
 const OPENING: Duration = Duration::from_secs(10);
 
@@ -44,6 +42,7 @@ const OPENING: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(crate) struct Helpers {
     running: Vec<(Arc<Helper>, &'static str, &'static str)>,
+    looks: Option<Arc<Looks>>,
     pub(crate) runner: Runner,
     pub(crate) attaches: Attaches,
 }
@@ -62,13 +61,15 @@ impl Helpers {
         // The programs that it runs do not get these; a recorder that runs them itself must not have them.
         let mut limits = RaisedLimits::new();
         let mut start = |name: &'static CStr, capabilities, loss, serve: &dyn Fn(&Server)| {
-            let helper = Arc::new(Helper::start(name, capabilities, |server| serve(&server))?);
+            let helper = Helper::start(name, capabilities, |server| serve(&server))?;
+            let helper = Arc::new(if name == LOOKS { looks::independent(helper) } else { helper });
             running.push((helper.clone(), name.to_str().unwrap_or_default(), loss));
             io::Result::Ok(helper)
         };
         let capabilities = CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH | to_send();
         let loss = "what only root sees of programs in /proc is unknown";
-        let looks = start(c"tracewing-proc", capabilities, loss, &look)?;
+        let looks = start(LOOKS, capabilities, loss, &look)?;
+        let looks = Arc::new(Looks::new(looks, rustix::process::getuid().as_raw()));
         let loss = "programs that start have no samples";
         let opens = options.profile.map(|_| start(c"tracewing-perf", samples() | to_send(), loss, &open));
         let loss = "what is recorded of the kernel cannot be changed";
@@ -79,7 +80,8 @@ impl Helpers {
             start(c"tracewing-trace", to_send(), loss, &change)
         });
         let (opens, changes) = (opens.transpose()?, changes.transpose()?);
-        guarded::look_by(move |request| decode(looks.ask(request, LOOKING)?));
+        let by = looks.clone();
+        guarded::look_by(move |request| decode(by.take(request)?));
         if let Some(opens) = opens {
             tracewing_profile::open_by(move |request| file(decode(opens.ask(request, OPENING)?)?));
         }
@@ -94,7 +96,7 @@ impl Helpers {
             });
         }
         limits.stay();
-        Ok(Self { running, runner, attaches: Attaches::default() })
+        Ok(Self { running, looks: Some(looks), runner, attaches: Attaches::default() })
     }
 
     /// The same with others, which attach to programs.
@@ -106,6 +108,12 @@ impl Helpers {
     pub(crate) fn lost(&mut self) -> Vec<(&'static str, &'static str)> {
         let lost = self.running.extract_if(.., |(helper, ..)| helper.is_lost());
         lost.map(|(_, process, loss)| (process, loss)).collect()
+    }
+
+    /// Users of whose programs some things are unknown from now on, since the last look: their programs keep
+    /// what looks into `/proc` waiting.
+    pub(crate) fn refused(&self) -> Vec<u32> {
+        self.looks.as_ref().map(|looks| looks.newly_refused()).unwrap_or_default()
     }
 
     /// Ends them, after the recording.
@@ -171,21 +179,11 @@ impl Drop for RaisedLimits {
     }
 }
 
-/// The recorder waits for these processes: they are as urgent as it is.
 fn look(server: &Server) {
-    let work = || {
-        let _raised = Priority::raise();
-        server.answer_each(|request| Some(encode(guarded::look(&request.bytes))));
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..LOOKS {
-            // Without this one, there are fewer.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
+    looks::serve(server, &|request| encode(guarded::look(&request.bytes)));
 }
 
+/// The recorder waits for these processes: they are as urgent as it is.
 fn open(server: &Server) {
     let _raised = Priority::raise();
     let open = |request: &[u8]| tracewing_profile::open(request).map(Some);

@@ -92,6 +92,7 @@ mod kernel;
 mod left_out;
 mod limits;
 mod listing;
+mod looks;
 mod maker;
 mod not_joined;
 mod obstacle;

@@ -161,7 +161,7 @@ impl Budget {
     }
 
     /// Takes more, also what there is not.
-    fn charge(&mut self, amount: f64) {
+    pub(crate) fn charge(&mut self, amount: f64) {
         self.left -= amount;
     }
 

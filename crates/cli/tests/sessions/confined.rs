@@ -5,6 +5,8 @@ use crate::background::{Background, Pilot, as_user};
 use crate::harness::Printed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read;
+use std::path::Path;
 use tracewing_testing::{Cause, NOBODY, am_root, skip, traceable, wait_until};
 
 /// Numbers of `linux/capability.h`.
@@ -227,6 +229,62 @@ fn the_end_of_a_process_of_the_recorder_is_noted_and_ends_nothing_else() {
     sessions.succeeds("session stop web");
     let said = sessions.succeeds(&format!("info {}", place.join("main").display())).text();
     assert!(said.contains("tracewing-proc, a process of this recorder, has ended"), "{said}");
+}
+
+/// A process that does its work until the test ends.
+struct Working(std::process::Child);
+
+impl Working {
+    fn start(sessions: &Background, before: &[String], program: &Path) -> Self {
+        let null = || std::process::Stdio::null();
+        Self(sessions.command(before, program).stdout(null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Another user's file system does not answer when the recorder's process opens what that user executes.
+#[test]
+fn files_that_cannot_be_opened_harm_no_program_of_another_user() {
+    const PROGRAMS: usize = 10;
+    if !is_usual_root() {
+        return;
+    }
+    let device = Path::new("/dev/fuse");
+    if !device.exists() {
+        return skip(Cause::File(device), "file systems of users");
+    }
+    let sessions = Background::new();
+    rustix::fs::chmod(sessions.folder(), rustix::fs::Mode::from_raw_mode(0o755)).unwrap();
+    let place = sessions.folder().join("served");
+    fs::create_dir(&place).unwrap();
+    let work = Path::new("/usr/bin/yes");
+    let files = crate::fuse::Fuse::serve(&place, work, PROGRAMS as u64);
+    let hostile = (0..PROGRAMS)
+        .map(|number| Working::start(&sessions, &as_user(NOBODY), &place.join(format!("p{number}"))));
+    let programs: Vec<_> = hostile.chain([Working::start(&sessions, &[], work)]).collect();
+    let honest = programs.last().unwrap().0.id();
+    let pids = programs.iter().map(|one| one.0.id().to_string()).collect::<Vec<_>>().join(",");
+    let line = format!("record --no-kernel --profile 99 --call-graph dwarf --for 4 -o t --pid {pids}");
+    let mut recorder = sessions.command(&[], crate::harness::TRACEWING);
+    recorder.args(line.split(' ')).stderr(std::process::Stdio::piped());
+    let mut recorder = Working(recorder.spawn().unwrap());
+    wait_until("files are opened in vain", || files.hung() > 0);
+    wait_until("the recording ends", || recorder.0.try_wait().unwrap().is_some());
+    let mut said = String::new();
+    recorder.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains(&format!("programs of user {NOBODY} is incomplete")), "{said}");
+    assert!(!said.contains("has ended"), "{said}");
+    // Without the tables of its file, there is at most one caller, by its frame pointer.
+    let samples = crate::list(&sessions.folder().join("t"));
+    let of_honest = samples.iter().filter(|one| one.name == "profile:sample" && one.tid == i64::from(honest));
+    let depth = of_honest.map(|one| one.payload["user"].as_array().unwrap().len()).max();
+    assert!(depth > Some(4), "{depth:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod background;
 mod changes;
 mod confined;
+mod fuse;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod kernel;

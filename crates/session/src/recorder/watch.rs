@@ -16,10 +16,16 @@ impl Recorder<'_> {
         missing.iter().for_each(|missing| self.join.note(missing.to_string()));
     }
 
-    /// Reports processes that carry out requests for the recorder, and have ended.
+    /// Reports processes that carry out requests for the recorder, and have ended, and users about whose
+    /// programs they do not learn everything.
     pub(super) fn note_lost_helpers(&mut self) {
         for (process, loss) in self.helpers.lost() {
             self.join.note(format!("{loss} from now on: {process}, a process of this recorder, has ended"));
+        }
+        for user in self.helpers.refused() {
+            self.join.note(format!(
+                "what only root sees in /proc of programs of user {user} is incomplete: looking there takes too long"
+            ));
         }
     }
 
