@@ -207,20 +207,24 @@ impl<'a, A: Analysis> Run<'a, A> {
     fn read(&mut self, recording: &Recording, watch: &mut dyn FnMut(Progress) -> ControlFlow<()>) {
         let mut merge = Merge::new(recording, TimeRange::ALL);
         let total = recording.bytes();
-        for count in 1_u64.. {
-            if count % PERIOD == 0 && self.is_over(Progress { done: merge.bytes(), total }, watch) {
-                break;
-            }
-            let continues = match merge.advance() {
-                Ok(Some(Message::Event(ref event))) => self.event(event),
-                Ok(Some(Message::Lost(lost, trace, stream))) => {
-                    self.lost(&Missing::of(lost, trace, stream, &self.selection));
-                    true
+        loop {
+            let (mut left, mut continues) = (PERIOD, true);
+            let flow = merge.for_each(|message| {
+                match message {
+                    Message::Event(ref event) => continues = self.event(event),
+                    Message::Lost(lost, trace, stream) => {
+                        self.lost(&Missing::of(lost, trace, stream, &self.selection));
+                    }
                 }
-                Ok(None) => self.ended(recording, Ok(())),
+                left -= 1;
+                if continues && left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            continues &= match flow {
+                Ok(ControlFlow::Break(())) => true,
+                Ok(ControlFlow::Continue(())) => self.ended(recording, Ok(())),
                 Err(error) => self.ended(recording, Err(error)),
             };
-            if !continues {
+            if !continues || self.is_over(Progress { done: merge.bytes(), total }, watch) {
                 break;
             }
         }

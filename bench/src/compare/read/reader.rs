@@ -3,6 +3,7 @@
 use super::checksum::Checksum;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tracewing_trace::{Merge, Message, Recording, TimeRange};
 
@@ -55,15 +56,15 @@ fn merged(recording: &Recording) -> Result<(u64, u64)> {
     let mut merge = Merge::new(recording, TimeRange::ALL);
     let mut count = 0;
     let mut sums = vec![Checksum::default(); recording.streams().len()];
-    while let Some(message) = merge.advance()? {
+    let _ = merge.for_each(|message| {
         if let Message::Event(event) = message {
             count += 1;
             let sum = &mut sums[event.stream_index()];
-            let event = event.decoded();
-            sum.add(event.clock_value().unwrap_or_default().0);
+            sum.add(event.stamp().map_or(0, |stamp| stamp.cycles.0));
             event.visit_all(sum);
         }
-    }
+        ControlFlow::Continue(())
+    })?;
     Ok((count, sums.iter().fold(0, |total, sum| total.wrapping_add(sum.0))))
 }
 

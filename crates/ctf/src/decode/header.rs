@@ -1,7 +1,7 @@
 //! Event record headers of the common kinds: an id, a timestamp, and optionally a variant that the id
 //! selects, whose options contain the same in more or fewer bits. Other headers are walked.
 
-use super::load::Load;
+use super::load::{Load, NEAR};
 use super::program::{Integer, Kind, NONE, Node, Program, Role};
 
 /// Options of a variant that are looked at; more have to be walked.
@@ -29,6 +29,31 @@ struct Form {
     stamp_mask: u64,
     /// Size in bits.
     bits: u64,
+}
+
+/// The common form of a header whose numbers are little-endian and near its beginning.
+#[derive(Clone, Copy)]
+pub(super) struct Quick {
+    mask: u64,
+    tags: (u64, u64),
+    id: Load,
+    stamp: Load,
+    pub(super) stamp_mask: u64,
+}
+
+impl Quick {
+    /// See [`Header::aligned`].
+    #[inline(always)]
+    pub(super) fn aligned(&self, at: u64) -> u64 {
+        (at + self.mask) & !self.mask
+    }
+
+    /// The id and the stamp's low bits of a record that begins with a header of the common form.
+    #[inline(always)]
+    pub(super) fn read(&self, record: &[u8; NEAR]) -> Option<(u64, u64)> {
+        let id = self.id.near_bits(record);
+        (self.tags.0 <= id && id <= self.tags.1).then(|| (id, self.stamp.near_bits(record)))
+    }
 }
 
 /// What a header says.
@@ -63,6 +88,13 @@ impl Header {
     /// Whether it contains the event record's class.
     pub(super) fn has_id(&self) -> bool {
         self.common.id != Load::NOTHING
+    }
+
+    /// What is needed to read the common form in a few steps; `None` if that is not possible.
+    pub(super) fn quick(&self) -> Option<Quick> {
+        let Form { tags, id, stamp, stamp_mask, .. } = self.common;
+        let is_near = |load: Load| !load.big && load.is_near();
+        (is_near(id) && is_near(stamp)).then_some(Quick { mask: self.mask, tags, id, stamp, stamp_mask })
     }
 
     /// Alignment in bits.

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Visitor;
-use super::load::{Load, SLACK};
-use super::record::{Field, Form, MOST_PIECES, Pieces, Record, RecordField, show};
+use super::load::{Load, NEAR, SLACK};
+use super::record::{Field, Form, MOST_PIECES, Pieces, Record, RecordField, show, show_near};
 use super::search::null;
 
 /// Where everything lies in the event records of a class, from the aligned start of their header.
@@ -24,6 +24,8 @@ pub(super) struct Layout {
     pub(super) bits: u64,
     /// In order, with the beginnings and ends of compounds.
     pub(super) fields: Vec<Field>,
+    /// Whether all numbers lie in the record's first [`NEAR`] bytes.
+    pub(super) is_near: bool,
     /// Those of common context, specific context and payload.
     pub(super) scopes: [Range<usize>; 3],
 }
@@ -92,7 +94,7 @@ impl Layout {
 
     /// As [`Stride::measure`], with no regard to what follows.
     #[inline]
-    fn measure(&self, record: &[u8], start: usize, pieces: &mut Pieces) -> Option<u64> {
+    pub(super) fn measure(&self, record: &[u8], start: usize, pieces: &mut Pieces) -> Option<u64> {
         let mut begin = 0;
         for (index, PieceEnd { at, extent }) in self.ends.iter().enumerate() {
             let at = begin + at;
@@ -160,9 +162,10 @@ impl Layout {
 
     #[inline(always)]
     fn show_fields<V: Visitor>(&self, fields: &[Field], record: Record<'_>, visitor: &mut V) {
-        match self.is_fixed() {
-            true => show::<false, V>(fields, record, visitor),
-            false => show::<true, V>(fields, record, visitor),
+        match (self.is_fixed(), record.bytes.first_chunk::<NEAR>().filter(|_| self.is_near)) {
+            (_, Some(near)) => show_near(fields, record, near, visitor),
+            (true, None) => show::<false, V>(fields, record, visitor),
+            (false, None) => show::<true, V>(fields, record, visitor),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::layout::{Extent, Layout, PieceEnd};
 use super::load::Load;
 use super::program::{Integer, Kind, Length, NONE, Node, Program, Role};
 use super::record::{Element, Field, FixedCompound, Form, MOST_PIECES};
+use crate::model::{ByteOrder, IntegerClass};
 
 /// Event records with larger pieces are walked.
 const MOST_BITS: u64 = 1 << 20;
@@ -59,7 +60,21 @@ impl Layout {
             }
             *range = first..builder.fields.len();
         }
-        Some(Layout { starts, ends: builder.ends, bits: builder.at, fields: builder.fields, scopes: ranges })
+        let LayoutBuilder { ends, fields, .. } = builder;
+        let is_near = ends.is_empty() && fields.iter().all(|field| field.load.is_near());
+        Some(Layout { starts, ends, bits: builder.at, fields, is_near, scopes: ranges })
+    }
+}
+
+impl Form {
+    fn of_integer(integer: &Integer, class: &IntegerClass) -> Self {
+        let form = match (integer.signed, integer.order) {
+            (false, ByteOrder::Little) => Form::Plain,
+            (true, ByteOrder::Little) => Form::PlainSigned,
+            (false, ByteOrder::Big) => Form::Unsigned,
+            (true, ByteOrder::Big) => Form::Signed,
+        };
+        form(class.clone())
     }
 }
 
@@ -92,8 +107,7 @@ impl LayoutBuilder {
         self.align(node.align)?;
         match &node.kind {
             Kind::Integer(integer, class) if class.bit_order.is_none() => {
-                let form = if integer.signed { Form::Signed } else { Form::Unsigned };
-                self.number(name, form(class.clone()), integer)
+                self.number(name, Form::of_integer(integer, class), integer)
             }
             Kind::Enumeration(integer, class) if class.integer.bit_order.is_none() => {
                 let form = if integer.signed { Form::SignedEnumeration } else { Form::UnsignedEnumeration };
@@ -190,5 +204,6 @@ fn element_of(node: &Node) -> Option<Element> {
     let plain = integer.slot == NONE && integer.role == Role::None && class.bit_order.is_none();
     (whole && plain).then_some(())?;
     let size = usize::try_from(integer.size / 8).ok()?;
-    Some(Element { class: class.clone(), load: Load::new(0, integer.size, integer.order)?, size })
+    let is_plain = !integer.signed && integer.order == ByteOrder::Little && size.is_power_of_two();
+    Some(Element { class: class.clone(), load: Load::new(0, integer.size, integer.order)?, size, is_plain })
 }

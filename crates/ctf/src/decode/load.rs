@@ -6,6 +6,9 @@ use crate::model::ByteOrder;
 /// A load takes eight bytes whatever the field's size, so that many must follow the last one's first.
 pub(super) const SLACK: usize = 8;
 
+/// Numbers that begin in the first 256 bytes of a record are loaded from these without a look at its length.
+pub(super) const NEAR: usize = 256 + SLACK;
+
 /// Where a number lies in an event record, and how it is cut out of the eight bytes there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Load {
@@ -54,6 +57,27 @@ impl Load {
     fn raw(&self, record: &[u8]) -> Option<[u8; 8]> {
         let from = self.byte as usize;
         record.get(from..from + 8)?.first_chunk().copied()
+    }
+
+    /// Whether the number begins so near to the record's beginning that it can be loaded from the first
+    /// [`NEAR`] bytes.
+    pub(super) fn is_near(&self) -> bool {
+        u8::try_from(self.byte).is_ok()
+    }
+
+    /// As [`Load::bits`] of a little-endian number that [is near](Load::is_near).
+    #[inline(always)]
+    pub(super) fn near_bits(&self, record: &[u8; NEAR]) -> u64 {
+        let from = usize::from(self.byte as u8);
+        let raw = record[from..from + 8].first_chunk().copied().unwrap_or_default();
+        (u64::from_le_bytes(raw) >> self.shift) & self.mask
+    }
+
+    /// As [`Load::near_bits`], with the sign extended.
+    #[inline(always)]
+    pub(super) fn near_signed(&self, record: &[u8; NEAR]) -> i64 {
+        let sign = self.mask ^ (self.mask >> 1);
+        (self.near_bits(record) ^ sign).wrapping_sub(sign) as i64
     }
 
     /// As [`Load::bits`], with the sign extended.

@@ -67,7 +67,7 @@ pub use event::Event;
 pub use member::MemberHandle;
 pub use packet::{Loss, Packet};
 pub use path::{PathHandle, PathStep};
-pub use reader::{Position, Step, StreamReader};
+pub use reader::{Position, Stand, Step, StreamReader, Stretch};
 pub use record::{Record, RecordField};
 pub use wide_text::WideText;
 

@@ -1,6 +1,9 @@
 //! Walks a data stream: packet after packet, event record after event record.
 
 mod records;
+mod stretch;
+
+pub use stretch::{Stand, Stretch};
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -58,7 +61,7 @@ pub(super) struct Packets {
 }
 
 /// The current event record.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Current {
     /// Index of its class.
     event: usize,

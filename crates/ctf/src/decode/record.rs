@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::load::Load;
+use super::load::{Load, NEAR};
 use super::search::null;
 use super::{Compound, Value, Visitor};
 use crate::model::{EnumerationClass, IntegerClass, StructureClass};
@@ -50,6 +50,10 @@ pub(super) struct Field {
 /// What a field is.
 #[derive(Debug, Clone)]
 pub(super) enum Form {
+    /// Little-endian and unsigned: what is most common is recognised by its form alone.
+    Plain(IntegerClass),
+    /// Little-endian and signed.
+    PlainSigned(IntegerClass),
     Unsigned(IntegerClass),
     Signed(IntegerClass),
     UnsignedEnumeration(Arc<EnumerationClass>),
@@ -77,6 +81,8 @@ pub(super) struct Element {
     pub(super) load: Load,
     /// Bytes.
     pub(super) size: usize,
+    /// Whether it is unsigned, little-endian, and of a power of two of bytes.
+    pub(super) is_plain: bool,
 }
 
 /// A compound that is always the same.
@@ -96,17 +102,36 @@ impl FixedCompound {
 }
 
 impl Element {
-    /// The values of adjacent elements in `bytes`; `behind` begins with them and is at least eight bytes
+    /// How many adjacent elements `bytes` has.
+    #[inline(always)]
+    fn count(&self, bytes: &[u8]) -> usize {
+        match self.is_plain {
+            true => bytes.len() >> self.size.trailing_zeros(),
+            false => bytes.len().checked_div(self.size).unwrap_or(0),
+        }
+    }
+
+    /// The values of adjacent elements in `bytes`; `after` begins with them and is at least eight bytes
     /// longer.
     #[inline(always)]
     fn values<'r>(&'r self, bytes: &[u8], after: &'r [u8]) -> impl ExactSizeIterator<Item = Value<'r>> {
-        let count = bytes.len().checked_div(self.size).unwrap_or(0);
-        (0..count).map(move |index| {
+        (0..self.count(bytes)).map(move |index| {
             let bytes = after.get(index * self.size..).unwrap_or_default();
             match self.class.signed {
                 false => Value::Unsigned(self.load.bits(bytes).unwrap_or(0), &self.class),
                 true => Value::Signed(self.load.signed(bytes).unwrap_or(0), &self.class),
             }
+        })
+    }
+
+    /// The same of plain elements.
+    #[inline(always)]
+    fn plain_values<'r>(&'r self, bytes: &[u8], after: &'r [u8]) -> impl Iterator<Item = Value<'r>> {
+        let mut rest = after;
+        (0..self.count(bytes)).map_while(move |_| {
+            let bits = self.load.plain_bits(rest)?;
+            rest = rest.get(self.size..)?;
+            Some(Value::Unsigned(bits, &self.class))
         })
     }
 }
@@ -120,10 +145,30 @@ pub(super) fn show<const IN_PIECES: bool, V: Visitor>(fields: &[Field], record: 
             break;
         };
         // What is most common takes no jump through a table.
-        if let (Form::Unsigned(class), false) = (&field.form, field.load.big) {
+        if let Form::Plain(class) = &field.form {
             let Some(bits) = field.load.plain_bits(bytes) else { break };
             visitor.value(field.name.as_deref(), Value::Unsigned(bits, class));
         } else if field.show(record, bytes, visitor).is_none() {
+            break;
+        }
+    }
+}
+
+/// Shows fields of the first piece, whose numbers all lie in `near`, the record's first bytes.
+#[inline(always)]
+pub(super) fn show_near<V: Visitor>(
+    fields: &[Field],
+    record: Record<'_>,
+    near: &[u8; NEAR],
+    visitor: &mut V,
+) {
+    for field in fields {
+        let name = field.name.as_deref();
+        if let Form::Plain(class) = &field.form {
+            visitor.value(name, Value::Unsigned(field.load.near_bits(near), class));
+        } else if let Form::PlainSigned(class) = &field.form {
+            visitor.value(name, Value::Signed(field.load.near_signed(near), class));
+        } else if field.show(record, record.bytes, visitor).is_none() {
             break;
         }
     }
@@ -142,10 +187,13 @@ impl Field {
             Form::Begin(compound) => visitor.begin(name, compound.compound()),
             Form::End(compound) => visitor.end(compound.compound()),
             Form::Sequence(element) => {
-                let values = self.elements(element, record)?;
-                let compound = Compound::Array { length: values.len() as u64 };
+                let (bytes, after) = self.sequence(record)?;
+                let compound = Compound::Array { length: element.count(bytes) as u64 };
                 visitor.begin(name, compound);
-                values.for_each(|value| visitor.value(None, value));
+                match element.is_plain {
+                    true => element.plain_values(bytes, after).for_each(|value| visitor.value(None, value)),
+                    false => element.values(bytes, after).for_each(|value| visitor.value(None, value)),
+                }
                 visitor.end(compound);
             }
             _ => visitor.value(name, self.value(record, bytes)?),
@@ -159,8 +207,15 @@ impl Field {
         element: &'r Element,
         record: Record<'r>,
     ) -> Option<impl ExactSizeIterator<Item = Value<'r>>> {
+        let (bytes, after) = self.sequence(record)?;
+        Some(element.values(bytes, after))
+    }
+
+    /// The bytes of a sequence, and all from the first of them on.
+    #[inline(always)]
+    fn sequence<'r>(&self, record: Record<'r>) -> Option<(&'r [u8], &'r [u8])> {
         let after = record.piece(self.piece)?.get(self.load.byte as usize..)?;
-        Some(element.values(record.rest_of(self.piece, self.load.byte)?, after))
+        Some((record.rest_of(self.piece, self.load.byte)?, after))
     }
 
     /// The value, if it is no compound.
@@ -174,8 +229,9 @@ impl Field {
     fn value<'r>(&'r self, record: Record<'r>, bytes: &'r [u8]) -> Option<Value<'r>> {
         let load = &self.load;
         Some(match &self.form {
+            Form::Plain(class) => Value::Unsigned(load.plain_bits(bytes)?, class),
             Form::Unsigned(class) => Value::Unsigned(load.bits(bytes)?, class),
-            Form::Signed(class) => Value::Signed(load.signed(bytes)?, class),
+            Form::PlainSigned(class) | Form::Signed(class) => Value::Signed(load.signed(bytes)?, class),
             Form::UnsignedEnumeration(class) => Value::UnsignedEnumeration(load.bits(bytes)?, class),
             Form::SignedEnumeration(class) => Value::SignedEnumeration(load.signed(bytes)?, class),
             Form::Float32 => Value::Float32(f32::from_bits(load.bits(bytes)? as u32)),
@@ -224,8 +280,10 @@ impl RecordField {
     #[inline]
     pub fn integer(&self, record: &Record<'_>) -> Option<i64> {
         match self.0.form {
-            Form::Unsigned(_) | Form::UnsignedEnumeration(_) => i64::try_from(self.bits(*record)?).ok(),
-            Form::Signed(_) | Form::SignedEnumeration(_) => self.signed(*record),
+            Form::Plain(_) | Form::Unsigned(_) | Form::UnsignedEnumeration(_) => {
+                i64::try_from(self.bits(*record)?).ok()
+            }
+            Form::PlainSigned(_) | Form::Signed(_) | Form::SignedEnumeration(_) => self.signed(*record),
             _ => None,
         }
     }
@@ -233,7 +291,7 @@ impl RecordField {
     /// The value of an unsigned integer that is not an enumeration; `None` of anything else.
     #[inline]
     pub fn unsigned(&self, record: &Record<'_>) -> Option<u64> {
-        matches!(self.0.form, Form::Unsigned(_)).then(|| self.bits(*record))?
+        matches!(self.0.form, Form::Plain(_) | Form::Unsigned(_)).then(|| self.bits(*record))?
     }
 
     /// The bytes of a text; `None` of anything else.

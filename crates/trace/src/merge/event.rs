@@ -1,7 +1,7 @@
 //! What a merge gives: events, each with its stream, and losses.
 
 use crate::open::recording::{Recording, Stream, Trace};
-use crate::stream::cursor::{Lost, StreamCursor};
+use crate::stream::cursor::{Lane, Lost, StreamCursor};
 use crate::time::stamp::Stamp;
 use std::path::Path;
 use tracewing_ctf::decode::{Event, Record, Visitor};
@@ -20,6 +20,8 @@ pub enum Message<'m> {
 pub struct EventRef<'m> {
     recording: &'m Recording,
     cursor: &'m StreamCursor,
+    /// Where the event is, if the cursor has not come there itself.
+    lane: Option<&'m Lane<'m>>,
     stream: usize,
 }
 
@@ -27,7 +29,18 @@ impl<'m> EventRef<'m> {
     /// The event at which a cursor of a recording's stream stands.
     #[inline(always)]
     pub(crate) fn new(recording: &'m Recording, cursor: &'m StreamCursor, stream: usize) -> Self {
-        EventRef { recording, cursor, stream }
+        EventRef { recording, cursor, lane: None, stream }
+    }
+
+    /// The event that a lane of such a cursor has come to.
+    #[inline(always)]
+    pub(crate) fn in_lane(
+        recording: &'m Recording,
+        cursor: &'m StreamCursor,
+        lane: &'m Lane<'m>,
+        stream: usize,
+    ) -> Self {
+        EventRef { recording, cursor, lane: Some(lane), stream }
     }
 
     /// The trace that the event is in.
@@ -51,20 +64,39 @@ impl<'m> EventRef<'m> {
     }
 
     /// When it happened; `None` where its stream has no clock.
+    #[inline]
     pub fn stamp(&self) -> Option<Stamp> {
-        self.cursor.stamp()
+        match self.lane {
+            Some(lane) => Some(lane.stamp()),
+            None => self.cursor.stamp(),
+        }
     }
 
     /// The decoded event, without its place in the recording.
     #[inline(always)]
     pub fn decoded(&self) -> Event<'m> {
-        self.cursor.event()
+        match self.lane {
+            Some(lane) => lane.event(),
+            None => self.cursor.event(),
+        }
+    }
+
+    /// Shows every field of the common context, the specific context and the payload, in this order.
+    #[inline(always)]
+    pub fn visit_all(&self, visitor: &mut impl Visitor) {
+        match self.lane {
+            Some(lane) => lane.visit_all(visitor),
+            None => self.cursor.event().visit_all(visitor),
+        }
     }
 
     /// Its class and its bytes, as [`Event::class_index`] and [`Event::record`] give them.
     #[inline]
     pub(crate) fn record(&self) -> (usize, Option<Record<'m>>) {
-        self.cursor.record()
+        match self.lane {
+            Some(lane) => lane.record(),
+            None => self.cursor.record(),
+        }
     }
 
     /// The file that it stands in, and the offset of its packet there, in bytes.

@@ -5,6 +5,7 @@
 
 mod choose;
 mod key;
+mod lanes;
 mod queue;
 
 use crate::Error;
@@ -129,11 +130,6 @@ impl<'r> Merge<'r> {
     /// Bytes of the packets that were begun.
     pub fn bytes(&self) -> u64 {
         self.cursors.iter().map(|cursor| cursor.totals().bytes).sum()
-    }
-
-    /// The stream of the latest message, by its place in [`Recording::streams`].
-    pub(crate) fn stream(&self) -> Option<usize> {
-        self.current
     }
 
     /// Ends before anything that is later than `until`; nothing is cut off there.

@@ -3,12 +3,14 @@
 //! Packets are read one at a time, large ones in parts.
 
 mod item;
+mod lane;
 mod losses;
 mod place;
 mod resume;
 
 pub(crate) use item::{Item, Totals};
 pub use item::{Lost, LostKind};
+pub(crate) use lane::{Lane, Way};
 pub(crate) use place::Place;
 pub(crate) use resume::Stop;
 

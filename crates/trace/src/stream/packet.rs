@@ -18,7 +18,7 @@ use crate::{Error, StreamFault};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracewing_ctf::decode::{Decoder, Event, Position, Record, Step, StreamReader, Visitor};
+use tracewing_ctf::decode::{Decoder, Event, Position, Record, Stand, Step, StreamReader, Stretch, Visitor};
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::{Role, Scope};
 use tracewing_units::Cycles;
@@ -307,6 +307,18 @@ impl PacketFile {
     #[inline]
     pub(crate) fn record(&self) -> (usize, Option<Record<'_>>) {
         self.reader.as_ref().map_or((0, None), |reader| (reader.class_index(), reader.record()))
+    }
+
+    /// The events from the current one on, if they can be stepped over apart from the reader.
+    pub(crate) fn stretch(&self) -> Option<Stretch<'_>> {
+        self.reader.as_ref()?.stretch()
+    }
+
+    /// Continues where such events have been stepped over.
+    pub(crate) fn resume(&mut self, stand: Stand) {
+        if let Some(reader) = &mut self.reader {
+            reader.resume(stand);
+        }
     }
 
     /// The reader in the current packet, once it has been accessed.

@@ -129,7 +129,7 @@ fn decode<R>(
     let (mut adapter, mut names) = (Adapter::default(), 0);
     loop {
         let mut batch = back.try_recv().unwrap_or_default();
-        batch.fill(&mut merge, &mut adapter, read);
+        batch.fill(recording, &mut merge, &mut adapter, read);
         batch.names = adapter.names()[names..].to_vec();
         names = adapter.names().len();
         let is_last = batch.end.is_some();
@@ -143,6 +143,7 @@ fn decode<R>(
 impl<R> Batch<R> {
     fn fill(
         &mut self,
+        recording: &Recording,
         merge: &mut Merge<'_>,
         adapter: &mut Adapter,
         read: &mut impl FnMut(&EventRef<'_>) -> Option<R>,
@@ -153,39 +154,44 @@ impl<R> Batch<R> {
         self.whole.clear();
         self.lengths.clear();
         self.lost.clear();
-        while self.messages.len() < MESSAGES && self.texts.len() < TEXTS {
-            let message = match merge.advance() {
-                Ok(Some(message)) => message,
-                Ok(None) => {
-                    self.end = Some(Ok(()));
-                    break;
-                }
-                Err(error) => {
-                    self.end = Some(Err(error));
-                    break;
-                }
-            };
+        let result = merge.for_each(|message| {
             match message {
-                Message::Event(event) => {
-                    let stream = event.stream_index() as u32;
-                    match adapter.activity(&event) {
-                        Some(activity) => self.pack(&activity, stream),
-                        None => {
-                            self.messages.push(Packed::other(event.stamp().map(|stamp| stamp.time), stream))
-                        }
-                    }
-                    if let (Some(read), Some(message)) = (read(&event), self.messages.last_mut()) {
-                        message.mark_read();
-                        self.reads.push(read);
-                    }
-                }
-                Message::Lost(lost, _, _) => {
+                Message::Event(event) => self.event(&event, adapter, read),
+                Message::Lost(lost, _, stream) => {
+                    let stream = recording.streams().iter().position(|other| std::ptr::eq(other, stream));
                     self.lost.push(*lost);
-                    self.messages.push(Packed::lost(merge.stream().unwrap_or(0) as u32));
+                    self.messages.push(Packed::lost(stream.unwrap_or(0) as u32));
                 }
             }
-        }
+            match self.messages.len() < MESSAGES && self.texts.len() < TEXTS {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        self.end = match result {
+            Ok(ControlFlow::Break(())) => None,
+            Ok(ControlFlow::Continue(())) => Some(Ok(())),
+            Err(error) => Some(Err(error)),
+        };
         self.bytes = merge.bytes();
+    }
+
+    #[inline(always)]
+    fn event(
+        &mut self,
+        event: &EventRef<'_>,
+        adapter: &mut Adapter,
+        read: &mut impl FnMut(&EventRef<'_>) -> Option<R>,
+    ) {
+        let stream = event.stream_index() as u32;
+        match adapter.activity(event) {
+            Some(activity) => self.pack(&activity, stream),
+            None => self.messages.push(Packed::other(event.stamp().map(|stamp| stamp.time), stream)),
+        }
+        if let (Some(read), Some(message)) = (read(event), self.messages.last_mut()) {
+            message.mark_read();
+            self.reads.push(read);
+        }
     }
 
     /// Names that are used from this batch on, in the order of their numbers.

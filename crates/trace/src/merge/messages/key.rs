@@ -11,6 +11,9 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// After all others.
+    pub(super) const LAST: Key = Key { ns: Timestamp::MAX, among_equals: u64::MAX };
+
     #[inline]
     pub(super) fn new(ns: Timestamp, rank: u32, stream: usize) -> Self {
         Key { ns, among_equals: u64::from(rank) << 32 | stream as u64 & u64::from(u32::MAX) }

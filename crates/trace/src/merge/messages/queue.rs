@@ -19,13 +19,19 @@ impl Queue {
         self.0.first().copied()
     }
 
-    /// Puts a key in the place of the first.
+    /// Puts a key in the place of the first, and returns what is first then.
     #[inline]
-    pub(super) fn replace_first(&mut self, key: Key) {
+    pub(super) fn replace_first(&mut self, key: Key) -> Key {
         match &mut self.0[..] {
-            [] => {}
-            [first] => *first = key,
-            keys => sink(keys, key),
+            [] => key,
+            [first] => {
+                *first = key;
+                key
+            }
+            keys => {
+                sink(keys, key);
+                keys[0]
+            }
         }
     }
 

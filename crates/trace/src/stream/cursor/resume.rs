@@ -66,6 +66,11 @@ impl Mark {
     pub(super) fn item(&mut self) {
         self.items += 1;
     }
+
+    /// So many are given.
+    pub(super) fn more_items(&mut self, count: u64) {
+        self.items += count;
+    }
 }
 
 impl Stop {
