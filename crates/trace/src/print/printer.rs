@@ -12,6 +12,7 @@ use crate::select::in_order::OrderedSelection;
 use crate::time::range::TimeRange;
 use crate::time::stamp::Stamp;
 use crate::{Error, UsageFault};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// After so many messages, the sink learns how far the listing is.
@@ -97,52 +98,68 @@ impl<'l> Printer<'l> {
         most: u64,
         sink: &mut impl Sink,
     ) -> Result<bool, Error> {
-        let Printer { selection, lines, left, skipped, warning, backwards, enough, .. } = self;
         let mut steps = 0;
-        while *left > 0 && steps < most {
-            steps += 1;
-            if steps % PERIOD == 0 {
-                if !lines.batch.is_empty() {
-                    sink.events(&lines.batch).map_err(Error::Output)?;
-                    lines.batch.clear();
+        while self.left > 0 && steps < most {
+            if steps > 0 {
+                if !self.lines.batch.is_empty() {
+                    sink.events(&self.lines.batch).map_err(Error::Output)?;
+                    self.lines.batch.clear();
                 }
                 if sink.reached(merge.last_ns()).is_break() {
                     return Err(Error::Stopped);
                 }
             }
-            match merge.advance()? {
-                Some(Message::Event(event)) => {
-                    if let Some(range) = backwards.notice(&event)
-                        && let Some(source) = event.source()
-                    {
-                        warning.clear();
-                        lines.text.backwards(warning, range, source);
-                        sink.warning(warning).map_err(Error::Output)?;
-                    }
-                    selection.event(&event, |seen| {
-                        *left -= 1;
-                        match *skipped {
-                            0 => lines.event(&event, seen),
-                            _ => *skipped -= 1,
-                        }
-                    });
-                    if lines.batch.len() >= *enough {
-                        sink.events(&lines.batch).map_err(Error::Output)?;
-                        lines.batch.clear();
-                    }
+            let pause = most.min(steps + PERIOD);
+            let mut result = Ok(());
+            let flow = merge.for_each(|message| {
+                steps += 1;
+                result = self.message(&message, sink);
+                match result.is_ok() && self.left > 0 && steps < pause {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
                 }
-                Some(Message::Lost(lost, trace, stream)) => {
-                    let Some(lost) = selection.lost(lost, trace, stream).filter(|_| *skipped == 0) else {
-                        continue;
-                    };
+            });
+            result?;
+            if flow?.is_continue() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn message(&mut self, message: &Message<'_>, sink: &mut impl Sink) -> Result<(), Error> {
+        let Printer { selection, lines, left, skipped, warning, backwards, enough, .. } = self;
+        match message {
+            Message::Event(event) => {
+                if let Some(range) = backwards.notice(event)
+                    && let Some(source) = event.source()
+                {
+                    warning.clear();
+                    lines.text.backwards(warning, range, source);
+                    sink.warning(warning).map_err(Error::Output)?;
+                }
+                selection.event(event, |seen| {
+                    *left -= 1;
+                    match *skipped {
+                        0 => lines.event(event, seen),
+                        _ => *skipped -= 1,
+                    }
+                });
+                if lines.batch.len() >= *enough {
+                    sink.events(&lines.batch).map_err(Error::Output)?;
+                    lines.batch.clear();
+                }
+            }
+            Message::Lost(lost, trace, stream) => {
+                if let Some(lost) = selection.lost(lost, trace, stream).filter(|_| *skipped == 0) {
                     warning.clear();
                     lines.text.lost(warning, &lost, trace, stream);
                     sink.warning(warning).map_err(Error::Output)?;
                 }
-                None => return Ok(false),
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Whether several threads cannot share it: it counts events, or follows the state of threads.
