@@ -1,7 +1,7 @@
 // @ts-check
 // What the page asks the server: of A below `/api/`, of B below `/api/other/`.
 
-import { fromSide, sideAsked, sideOf, SECOND, toSide } from "./sides.js";
+import { fromSide, isSeries, sideAsked, sideOf, SECOND, toSide } from "./sides.js";
 
 /** The user is not known: the address lacked the token, or the server has another one. */
 export class Unknown extends Error {}
@@ -53,6 +53,9 @@ export async function enter(token) {
 /** Words of a run. */
 export const RUN = 7;
 
+/** Fields of events as counters, by row: their numbers in the server, and what is done if it has them no longer. @type {Map<number, {number: number, gone: () => void}>} */
+export const series = new Map();
+
 /**
  * What rows of a recording did in the buckets of a window, which are counted from the recording's begin.
  * @param {{shift: number, first: number, count: number, rows: number[]}} asked
@@ -61,10 +64,23 @@ export const RUN = 7;
  */
 export async function rows(asked, signal) {
   const side = sideOf(asked.rows[0]);
-  const buffer = await (await post(of(side, "rows"), toSide(asked, side), signal)).arrayBuffer();
-  const head = new Uint32Array(buffer);
   /** @type {Map<number, Runs>} */
   const found = new Map();
+  const { rows, ...window } = asked;
+  const own = rows.flatMap((row) => (isSeries(row) && series.has(row) ? [row] : []));
+  await Promise.all(own.map(async (row) => {
+    const known = series.get(row);
+    const response = await post(of(side, "values"), { ...window, series: known?.number }, signal).catch((error) => {
+      if (!/not kept/.test(String(error.message))) throw error;
+      known?.gone();
+    });
+    if (!response) return;
+    const words = new Uint32Array(await response.arrayBuffer()).slice(2);
+    found.set(row, { words, bytes: new Uint8Array(words.buffer), count: words.length / RUN });
+  }));
+  if (rows.every(isSeries)) return found;
+  const buffer = await (await post(of(side, "rows"), toSide(asked, side), signal)).arrayBuffer();
+  const head = new Uint32Array(buffer);
   for (let at = 0; at < head.length; ) {
     const [row, count] = [head[at] + side * SECOND, head[at + 1]];
     const length = count * RUN;

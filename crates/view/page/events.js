@@ -3,7 +3,8 @@
 // after it, and further ones on demand. A click shows all fields of one.
 
 import { ask } from "./api.js";
-import { element } from "./selection.js";
+import { element, link } from "./selection.js";
+import { isCounter } from "./series.js";
 import { sideOf } from "./sides.js";
 import { duration, exact } from "./time.js";
 
@@ -148,7 +149,7 @@ export class Events {
 
   /** The line of an event, and its fields if they are shown. @param {Event} event */
   lines(event) {
-    return this.opened.has(event) ? [this.line(event), fields(event)] : [this.line(event)];
+    return this.opened.has(event) ? [this.line(event), this.fields(event)] : [this.line(event)];
   }
 
   /** @param {Event} event */
@@ -173,26 +174,34 @@ export class Events {
     if (this.opened.delete(event)) line.nextElementSibling?.remove();
     else {
       this.opened.add(event);
-      line.after(fields(event));
+      line.after(this.fields(event));
     }
+  }
+
+  /** All fields of an event: numbers can become counters. @param {Event} event */
+  fields({ at, name, fields }) {
+    const list = element("dl");
+    if (at !== null) list.append(element("dt", "time"), element("dd", exact(at)));
+    for (const [path, value] of fields) {
+      const shown = element("dd", value);
+      if (isCounter(path, value)) {
+        const counter = link("as a counter", () => this.ways.counter({ event: name, field: path, side: this.side }), `A track of ${path} of all events ${name}`);
+        counter.classList.add("counter");
+        shown.append(" ", counter);
+      }
+      list.append(element("dt", path), shown);
+    }
+    const [line, cell] = [element("tr", undefined, "fields"), element("td")];
+    cell.setAttribute("colspan", "4");
+    cell.append(list);
+    line.append(cell);
+    return line;
   }
 
   /** @param {string} text */
   warn(text) {
     this.title.after(element("div", text, "lost"));
   }
-}
-
-/** All fields of an event. @param {Event} event */
-function fields(event) {
-  const list = element("dl");
-  if (event.at !== null) list.append(element("dt", "time"), element("dd", exact(event.at)));
-  for (const [path, value] of event.fields) list.append(element("dt", path), element("dd", value));
-  const [line, cell] = [element("tr", undefined, "fields"), element("td")];
-  cell.setAttribute("colspan", "4");
-  cell.append(list);
-  line.append(cell);
-  return line;
 }
 
 /** A time after the state's begin, or before it. @param {number} ns */

@@ -45,6 +45,7 @@ export function press(page, name) {
     o: () => page.notes.edit(null),
     u: () => void page.marks.open(),
     i: () => (page.chosen ? page.pin(page.chosen) : say("Choose a track first: click its name, or press an arrow key.")),
+    delete: () => page.chosen && page.series.remove(page.chosen.id ?? 0),
     e: () => /** @type {HTMLElement | null} */ ($("details").querySelector("button"))?.focus(),
     1: () => markEnd(page, 0),
     2: () => markEnd(page, 1),

@@ -7,7 +7,8 @@ import { about } from "./about.js";
 import { fit } from "./axis.js";
 import { ink, nameMarks } from "./classes.js";
 import { $, canvas } from "./opening.js";
-import { HEIGHT, isMarks, tree } from "./tracks.js";
+import { isSeries } from "./sides.js";
+import { HEIGHT, isMarks } from "./tracks.js";
 import { SHORTEST } from "./window.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -133,7 +134,7 @@ export class Live {
 
   /** The rows that are seen, and that of the minimap. */
   rows() {
-    const seen = this.page.layout.seen().flatMap(({ track }) => (track.id === null ? [] : [track.id]));
+    const seen = this.page.layout.seen().flatMap(({ track }) => (track.id === null || isSeries(track.id) ? [] : [track.id]));
     const first = this.page.roots[0]?.id;
     return [...new Set(first == null ? seen : [first, ...seen])].slice(0, ROWS);
   }
@@ -203,27 +204,16 @@ export class Live {
     const { page } = this;
     const tracks = await ask("tracks");
     this.next = performance.now() + Math.max(TRACKS, (performance.now() - begin) * SHARE);
-    /** @type {Map<string, Node>} */
-    const known = new Map();
-    each(page.roots, "", (node, key) => known.set(key, node));
-    const [roots, numbers] = [tree(tracks.rows), new Map()];
-    each(roots, "", (node, key) => {
-      const before = known.get(key);
-      node.weight = before ? before.weight ?? before.used : node.used;
-      if (before) node.folded = before.folded;
-      if (before && before.id !== node.id) numbers.set(before.id, node.id);
-    });
-    [page.roots, page.leftOut] = [roots, [tracks.left_out]];
+    page.leftOut = [tracks.left_out];
     nameMarks(tracks.marks);
     page.rows = new Map(tracks.rows.map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
+    const numbers = page.plant();
     if (numbers.size) {
       rename(page, numbers);
       page.marks.again();
     }
     page.tiles.refused.clear();
-    const chosen = page.chosen?.id ?? null;
-    page.fold();
-    page.chosen = page.tracks.find(({ id, isPinned }) => id !== null && id === (numbers.get(chosen) ?? chosen) && isPinned === page.chosen?.isPinned) ?? page.chosen;
+    page.refold(numbers);
   }
 
   /** What was asked about a time that was not read then is asked again. */
@@ -246,6 +236,7 @@ export class Live {
     about(page);
     this.certain.clear();
     page.marks.again();
+    page.series.again();
     if (isAwaited && !page.isWriting()) page.restored();
   }
 
@@ -266,6 +257,7 @@ export class Live {
     page.tiles.certain = () => Infinity;
     page.tiles.forget();
     page.marks.again();
+    page.series.again();
     page.picture.spansOf = "";
     this.certain.clear();
     $("live").hidden = true;
@@ -293,6 +285,24 @@ export class Live {
 /** Whether there will be more. @param {any} state */
 function grows({ is_live, filling, why }) {
   return is_live || (filling !== null && why === null);
+}
+
+/**
+ * Tracks stay as they were; gives the numbers that they had, with those that they have now.
+ * @param {Node[]} before @param {Node[]} now @returns {Map<number | null, number | null>}
+ */
+export function keep(before, now) {
+  /** @type {Map<string, Node>} */
+  const known = new Map();
+  each(before, "", (node, key) => known.set(key, node));
+  const numbers = new Map();
+  each(now, "", (node, key) => {
+    const was = known.get(key);
+    node.weight = was ? was.weight ?? was.used : node.used;
+    if (was) node.folded = was.folded;
+    if (was && was.id !== node.id) numbers.set(was.id, node.id);
+  });
+  return numbers;
 }
 
 /**

@@ -3,17 +3,19 @@
 
 import { stripe } from "./axis.js";
 import { ALL_CPUS, isPart } from "./tracks.js";
-import { SECOND } from "./sides.js";
+import { SECOND, isSeries } from "./sides.js";
 
 /** @typedef {{scope: string, cpu: number | null, from: number, to: number, events: number | null, side?: number}} Loss */
 
 /**
  * Whether a loss can affect a track. Kernel events: the CPU and every thread, since each may have run there.
- * Programs' events: every thread and task, with the parts of which they report. Samples: tracks of these.
+ * Programs' events: every thread and task, with the parts of which they report. Samples: tracks of these. Fields of
+ * events as counters: all but samples.
  * @param {import("./tracks.js").Node} track @param {Loss} loss
  */
 export function touches(track, { scope, cpu, side }) {
   if ((track.side ?? 0) !== (side ?? 0)) return false;
+  if (isSeries(track.id ?? 0)) return scope !== "samples";
   if (scope === "kernel") {
     if (track.kind === "cpu") return cpu === null || track.name === `CPU ${cpu}`;
     if (track.kind === "counter") return track.counter?.unit === "kHz";

@@ -45,6 +45,7 @@ function connect(page) {
     const label = /** @type {HTMLElement} */ (event.target).closest(".track");
     const track = page.tracks[Number(/** @type {HTMLElement | null} */ (label)?.dataset.at ?? -1)];
     if (!track) return;
+    if (/** @type {HTMLElement} */ (event.target).classList.contains("remove")) return page.series.remove(track.id ?? 0);
     if (/** @type {HTMLElement} */ (event.target).classList.contains("pin")) return page.pin(track);
     page.chosen = track;
     if (track.children.length) page.toggle(track);
@@ -98,9 +99,11 @@ async function start() {
       command: () => command(page),
       svg: () => svg(page),
       chosen: () => page.chosen?.id ?? null,
+      choose: (/** @type {number} */ row) => page.choose(row),
       arrows: () => page.picture.shownArrows,
       compare: () => page.compare && { offset: page.compare.offset, begins: [0, 1].map(beginOf), lengths: page.compare.facts.map(({ length }) => length) },
       marks: () => ({ names: page.marks.names, isDone: page.marks.answers.length > 0 && page.marks.answers.every((answer) => answer.is_done), of: page.marks.answers[0]?.of, answers: page.marks.answers, runs: (/** @type {number} */ row) => page.marks.runs(row) }),
+      series: () => page.series.all.map((one) => one && { row: one.row, ...one.of, isDone: Boolean(one.state?.is_done), count: one.state?.count ?? 0 }),
       notes: () => page.notes.boxes.map(([left, top, , , note]) => ({ left, top, ...note })),
       drawn: () => Object.fromEntries([...page.picture.drawn].map(([row, heights]) => [row, [...heights]])),
       exact,

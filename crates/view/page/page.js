@@ -10,15 +10,17 @@ import { Picture } from "./picture.js";
 import { $, canvas, fail, notice } from "./opening.js";
 import { endJob } from "./job.js";
 import { press } from "./keys.js";
+import { keep } from "./live.js";
 import { Marks } from "./marks.js";
 import { Filling } from "./filling.js";
 import { parsed } from "./filter.js";
 import { Notes } from "./notes.js";
 import { Panels } from "./panels.js";
 import { Search } from "./search.js";
+import { Series, toLink } from "./series.js";
 import { showState } from "./selection.js";
 import { Tiles } from "./tiles.js";
-import { beginOf, sideOf, SECOND } from "./sides.js";
+import { beginOf, isSeries, sideOf, SECOND } from "./sides.js";
 import { tip } from "./tip.js";
 import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, all, ids, isGroup, isMarks, isPart, label, reorder, shown, tree } from "./tracks.js";
 import { View } from "./window.js";
@@ -37,7 +39,7 @@ export class Page {
     /** With what the recording is compared. */
     this.compare = other ? new Compare(this, [facts, other.facts]) : null;
     this.roots = this.tree();
-    this.view = new View(facts.length);
+    this.view = new View(facts.length, () => this.rows);
     this.tiles = new Tiles(() => this.redraw(), (error) => this.lost(error));
     this.picture = new Picture(canvas("picture"), canvas("overlay"), this.view, this.tiles, (row) => this.named(row, true), this.compare?.losses ?? facts.losses);
     this.layout = new Layout([], 0);
@@ -66,6 +68,7 @@ export class Page {
     this.search = new Search(this, /** @type {HTMLInputElement} */ ($("find")), $("matches"), buttons);
     nameMarks([...tracks.marks, ...(other?.tracks.marks ?? [])]);
     this.marks = new Marks(this);
+    this.series = new Series(this);
     /** Tracks of each recording that only the server has. */
     this.leftOut = [tracks.left_out, ...(other ? [other.tracks.left_out] : [])];
     this.searched = 0;
@@ -121,6 +124,28 @@ export class Page {
     this.redraw();
   }
 
+  /** There are other rows: makes the tracks anew; gives the numbers of those that have another one now. */
+  plant() {
+    for (const row of this.rows.keys()) if (isSeries(row)) this.rows.delete(row);
+    for (const row of this.series.rows()) this.rows.set(row.id, row);
+    const before = this.roots;
+    this.roots = this.tree();
+    return keep(before, this.roots);
+  }
+
+  /** Shows the tracks; the chosen one is still chosen. @param {Map<number | null, number | null>} numbers of rows that have another one now */
+  refold(numbers) {
+    const { chosen } = this;
+    this.fold();
+    const now = chosen ? numbers.get(chosen.id) ?? chosen.id : null;
+    this.chosen = this.tracks.find(({ id, isPinned }) => id !== null && id === now && isPinned === chosen?.isPinned) ?? chosen;
+  }
+
+  /** Some rows are new, or gone. */
+  grow() {
+    this.refold(this.plant());
+  }
+
   /** Keeps a track at the top, or no longer. @param {import("./tracks.js").Node} track */
   pin(track) {
     const row = track.id;
@@ -157,7 +182,7 @@ export class Page {
     if (this.path) this.picture.path(this.layout, this.path.steps);
     this.live?.draw();
     label($("labels"), this.layout, this.chosen);
-    this.picture.askNames(this.layout, Boolean(this.live?.follows), () => this.redraw());
+    this.picture.askNames(this.layout, Boolean(this.live?.follows), () => this.redraw(), this.series);
     void this.tiles.ask();
     tip(this);
   }
@@ -201,6 +226,7 @@ export class Page {
     const { from, to } = this.view;
     if (isGroup(track)) this.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
     else if (track.id === null) this.clear();
+    else if (isSeries(track.id)) void this.series.show(track.id, time);
     else if (isMarks(track)) void this.nearest(track.id, time);
     // The server would take what is before a recording for its beginning.
     else if (time < beginOf(track.side)) this.clear();
@@ -271,6 +297,7 @@ export class Page {
       },
       close: () => this.clear(),
       why: () => this.key("y"),
+      counter: (of) => this.series.add(of),
     };
   }
 
@@ -309,6 +336,7 @@ export class Page {
   /** Selects the state of a row in the middle of what is seen, or the nearest one. @param {number} row */
   async enter(row) {
     const time = Math.floor(this.pointer() ?? (this.view.from + this.view.to) / 2);
+    if (isSeries(row)) return this.series.show(row, time);
     try {
       for (const step of [0, 1, -1]) {
         const found = await ask("at", { row, time, step });
@@ -360,8 +388,7 @@ export class Page {
     const more = answers.flatMap(({ rows }) => rows).filter((/** @type {import("./tracks.js").Row} */ row) => !this.rows.has(row.id));
     if (more.length === 0) return;
     for (const row of more) this.rows.set(row.id, row);
-    this.roots = this.tree();
-    this.fold();
+    this.grow();
   }
 
   /** Shows a row among the others. @param {number} row */
@@ -426,6 +453,7 @@ export class Page {
     this.fold();
     if (this.view.findSide !== this.search.side) this.search.within(this.view.findSide);
     if (this.view.counted.join("\n") !== this.marks.names.join("\n")) void this.marks.choose(this.view.counted);
+    if (toLink(this.view.series) !== toLink(this.series.all.map((one) => one?.of ?? null))) this.series.restore(this.view.series);
     if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
     const { state, area, part, why, tab } = this.view;
     if (why && this.rows.has(why.row)) this.panels.why(why, true);

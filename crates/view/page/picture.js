@@ -6,7 +6,7 @@ import { fit } from "./axis.js";
 import { CLASSES, PARTS, color, ink, patterns, textOn } from "./classes.js";
 import { hatch } from "./losses.js";
 import { Rows, Sheet, columns, counts, levels, marks, paint } from "./pixels.js";
-import { beginOf, bySide, sideOf } from "./sides.js";
+import { beginOf, bySide, isSeries, sideOf } from "./sides.js";
 import { HEIGHT, isMarks } from "./tracks.js";
 
 /** @typedef {import("./tracks.js").Node} Node */
@@ -106,7 +106,7 @@ export class Picture {
       const [from, to] = this.times(track.id);
       const tiles = this.tiles.get(track.id, from, to, shift);
       if (track.counter) {
-        levels(tiles, from, to, wide, track.counter.most, sums, this.rows.valued.of(track.id, wide * 3));
+        levels(tiles, from, to, wide, track.counter, sums, this.rows.valued.of(track.id, wide * 3));
       } else {
         columns(tiles, from, to, wide, sums);
       }
@@ -285,9 +285,9 @@ export class Picture {
   /**
    * Asks for the states of what is seen, once it is still.
    * @param {import("./tracks.js").Layout} layout @param {boolean} scrolls whether it is never still
-   * @param {() => void} came
+   * @param {() => void} came @param {import("./series.js").Series} series
    */
-  askNames(layout, scrolls, came) {
+  askNames(layout, scrolls, came, series) {
     const rows = [...new Set(layout.seen().map(({ track }) => track)
       .filter(({ id, kind }) => id !== null && kind !== "heading" && kind !== "process").map(({ id }) => Number(id)))];
     const asked = { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows };
@@ -297,11 +297,14 @@ export class Picture {
     this.timer = window.setTimeout(async () => {
       this.timer = 0;
       this.spansOf = key;
-      const each = bySide(rows).filter(({ length }) => length > 0);
-      const answers = await Promise.all(each.map((rows) => ask("spans", { ...asked, rows }))).catch(() => null);
+      const each = bySide(rows.filter((row) => !isSeries(row))).filter(({ length }) => length > 0);
+      const [answers, own] = await Promise.all([
+        Promise.all(each.map((rows) => ask("spans", { ...asked, rows }))).catch(() => null), series.values(rows.filter(isSeries), asked),
+      ]);
       if (!answers || this.spansOf !== key) return;
       this.spans = new Map(answers.flatMap(({ rows }) => Object.entries(rows)).map(([row, spans]) => [Number(row), spans ?? []]));
-      this.values = new Map(answers.flatMap(({ values }) => Object.entries(values)).map(([row, values]) => [Number(row), values ?? []]));
+      const values = answers.flatMap(({ values }) => Object.entries(values)).map(([row, values]) => /** @type {[number, [number, number, number][]]} */ ([Number(row), values ?? []]));
+      this.values = new Map([...values, ...own]);
       this.states = new Map(answers.flatMap(({ states }) => Object.entries(states)).map(([state, named]) => [Number(state), named]));
       came();
     }, STILL);

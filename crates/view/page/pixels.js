@@ -171,10 +171,10 @@ export function counts(tiles, from, to, width, found, names) {
 /**
  * The least, the greatest and the last value of a counter in each column, NaN where none is known; and as shares
  * of the greatest of all: up to the least, and from there to the greatest of the column.
- * @param {Tile[]} tiles @param {number} from @param {number} to @param {number} width @param {number} most
+ * @param {Tile[]} tiles @param {number} from @param {number} to @param {number} width @param {{least: number, most: number}} range of all values
  * @param {Float32Array} sums @param {Float32Array} values
  */
-export function levels(tiles, from, to, width, most, sums, values) {
+export function levels(tiles, from, to, width, range, sums, values) {
   values.fill(NaN);
   sums.fill(0);
   const scale = width / (to - from);
@@ -192,12 +192,15 @@ export function levels(tiles, from, to, width, most, sums, values) {
       }
     }
   }
+  // Below 0, the track begins at the least value.
+  const base = Math.min(0, range.least);
+  const high = Math.max(range.most, base) - base || 1;
   for (let column = 0; column < width; column++) {
     const [least, greatest] = [values[column * 3], values[column * 3 + 1]];
     if (Number.isNaN(least)) continue;
     // A pixel says that the value is 0, and not unknown.
-    sums[column * COUNT + FILL] = Math.max(1e-6, least / (most || 1));
-    sums[column * COUNT + RANGE] = (greatest - least) / (most || 1);
+    sums[column * COUNT + FILL] = Math.max(1e-6, (least - base) / high);
+    sums[column * COUNT + RANGE] = (greatest - least) / high;
   }
 }
 

@@ -21,6 +21,7 @@ import { duration, exact } from "./time.js";
  * @property {(time: number | null) => void} point shows a time in the picture
  * @property {() => void} close
  * @property {() => void} why shows what it waited for
+ * @property {(of: import("./series.js").Field) => void} counter shows a field of events as a counter
  * @property {number} [side] of which recording it is, where no track says it
  */
 

@@ -6,6 +6,12 @@
 /** Numbers of B begin here. */
 export const SECOND = 2 ** 33;
 
+/** Numbers of rows that only the page has begin here: fields of events as counters. */
+export const SERIES = 2 ** 32;
+
+/** Whether only the page has a row. @param {number} row */
+export const isSeries = (row) => row % SECOND >= SERIES;
+
 /** By how much A and B are moved, in nanoseconds: the one that begins first by nothing. */
 const shifts = [0, 0];
 
@@ -41,7 +47,7 @@ export function toSide(asked, side) {
   const { side: _, ...made } = asked;
   const number = (/** @type {number} */ one) => one - side * SECOND;
   for (const key of ASKED_NUMBERS) {
-    if (Array.isArray(made[key])) made[key] = made[key].map(number);
+    if (Array.isArray(made[key])) made[key] = made[key].filter((/** @type {number} */ one) => !isSeries(one)).map(number);
     else if (typeof made[key] === "number") made[key] = number(made[key]);
   }
   for (const key of ASKED_TIMES) if (key in made) made[key] = Math.max(0, made[key] - shifts[side]);
@@ -81,6 +87,7 @@ export function fromSide(path, answer, side) {
     }),
     tracks: () => ({ ...walk(answer), marks: answer.marks.map((/** @type {[number, string]} */ [state, name]) => [number(state), name]) }),
     marked: () => ({ ...answer, until: time(answer.until), rows: keyed(answer.rows, (runs) => runs) }),
+    valued: () => ({ ...answer, until: time(answer.until), values: answer.values?.map((/** @type {number[]} */ [value, from, to]) => [value, time(from), time(to)]) ?? null }),
     statistics: () => ({
       ...answer, states: keyed(answer.states, walk),
       rows: answer.rows.map((/** @type {any} */ sums) => ({ ...sums, row: number(sums.row), states: sums.states.map((/** @type {number[]} */ [state, ns]) => [number(state), ns]) })),

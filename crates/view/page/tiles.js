@@ -35,6 +35,8 @@ export class Tiles {
     this.refused = new Set();
     /** From when on a row may still change. @type {(row: number) => number} */
     this.certain = () => Infinity;
+    /** The same of rows that only the page has. @type {Map<number, number>} */
+    this.known = new Map();
     /** Tiles that may still change, and those of them that have to be asked again. @type {Set<string>} */
     this.uncertain = new Set();
     /** @type {Set<string>} */
@@ -119,15 +121,15 @@ export class Tiles {
     try {
       const asked = { shift, first: tile * 2 ** BUCKETS, count: 2 ** BUCKETS, rows: [...some] };
       const end = (tile + 1) * 2 ** (shift + BUCKETS);
-      const uncertain = new Set(asked.rows.filter((row) => this.certain(row) < end));
+      const uncertain = new Set(asked.rows.filter((row) => (this.known.get(row) ?? this.certain(row)) < end));
       const turn = this.turn;
       const found = await rows(asked);
       if (turn < this.moved) return;
       for (const row of some) {
         const [key, runs] = [`${row} ${shift} ${tile}`, found.get(row)];
         if (runs) this.keep(key, runs);
-        // The row has another number now.
-        else this.refuse(key);
+        // The row has another number now; or, of one that only the page has, the server knew none when it was asked.
+        else if (!this.known.has(row) || turn === this.turn) this.refuse(key);
         // What was asked before it changed, or may have changed, is asked again.
         if (runs && (turn < this.doubted || (turn < this.turn && uncertain.has(row)))) this.old.add(key);
         else this.old.delete(key);
@@ -155,6 +157,25 @@ export class Tiles {
     for (const key of this.uncertain) this.old.add(key);
   }
 
+  /** Those of a row that were not certain are asked again. @param {number} row */
+  again(row) {
+    this.turn++;
+    for (const key of this.uncertain) if (key.startsWith(`${row} `)) this.old.add(key);
+    for (const key of this.refused) if (key.startsWith(`${row} `)) this.refused.delete(key);
+  }
+
+  /** Nothing that is kept of a row is of use. @param {number} row */
+  drop(row) {
+    for (const key of [...this.kept.keys()]) if (key.startsWith(`${row} `)) this.remove(key);
+    this.turn++;
+  }
+
+  /** @param {string} key */
+  remove(key) {
+    this.bytes -= (this.kept.get(key)?.bytes.length ?? 0) + OVERHEAD;
+    for (const kept of [this.kept, this.uncertain, this.old]) kept.delete(key);
+  }
+
   /** All tiles are asked again. */
   forget() {
     this.uncertain = new Set(this.kept.keys());
@@ -176,12 +197,9 @@ export class Tiles {
     if (before) this.bytes -= before.bytes.length + OVERHEAD;
     this.kept.set(key, runs);
     this.bytes += runs.bytes.length + OVERHEAD;
-    for (const [old, { bytes }] of this.kept) {
+    for (const old of this.kept.keys()) {
       if (this.bytes <= MOST) break;
-      this.kept.delete(old);
-      this.uncertain.delete(old);
-      this.old.delete(old);
-      this.bytes -= bytes.length + OVERHEAD;
+      this.remove(old);
     }
   }
 }

@@ -16,6 +16,7 @@ export function duration(ns) {
 /** A value of a counter with its unit. @param {number} value @param {string} unit */
 export function quantity(value, unit) {
   // Time on CPUs per time.
+  if (unit === "") return value.toLocaleString("en", { maximumFractionDigits: 20, maximumSignificantDigits: 15 });
   if (unit === "ns/s") return `${(value / 1e7).toFixed(1)} %`;
   const [plain, name] = unit === "kHz" ? [value * 1e3, "Hz"] : [value, unit];
   const [size, prefix] = /** @type {[number, string][]} */ ([[1e9, "G"], [1e6, "M"], [1e3, "k"]]).find(([size]) => plain >= size) ?? [1, ""];

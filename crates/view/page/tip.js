@@ -55,8 +55,10 @@ function counter(page, row, unit, time) {
   const values = page.picture.valued.get(row) ?? new Float32Array(3).fill(NaN);
   const column = Math.floor(((page.at?.x ?? 0) / canvas("overlay").clientWidth) * (values.length / 3));
   const [least, most] = values.slice(3 * column, 3 * column + 2);
+  // Columns have single precision.
+  const few = (/** @type {number} */ value) => quantity(Number(value.toPrecision(7)), unit);
   if (Number.isNaN(least)) return ["unknown"];
-  return [least === most ? quantity(least, unit) : `${quantity(least, unit)} to ${quantity(most, unit)}`];
+  return [least === most ? few(least) : `${few(least)} to ${few(most)}`];
 }
 
 /** The events at a time. @param {import("./page.js").Page} page @param {number} row @param {number} time */

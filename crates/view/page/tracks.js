@@ -3,7 +3,7 @@
 // that the recording does not follow. And its labels, of which only those that are seen exist.
 
 import { hasOptions, isChosen, parsed } from "./filter.js";
-import { SECOND, sideOf } from "./sides.js";
+import { SECOND, isSeries, sideOf } from "./sides.js";
 import { duration } from "./time.js";
 
 /** Height of a track, in pixels. */
@@ -275,6 +275,7 @@ function one(track, at, top, isChosen) {
     const pin = part("pin", track.isPinned ? "unpin" : "pin");
     pin.title = track.isPinned ? "Back to its place (I)" : "Keep it at the top (I)";
     label.append(pin);
+    if (isSeries(track.id)) label.append(Object.assign(part("pin remove", "remove"), { title: "Remove this counter (Delete)" }));
   }
   return label;
 }

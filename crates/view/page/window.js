@@ -3,7 +3,9 @@
 
 import { isTab } from "./analyses.js";
 import { MOST } from "./marks.js";
+import * as names from "./names.js";
 import { notice } from "./opening.js";
+import { ofLink, toLink } from "./series.js";
 import { SECOND } from "./sides.js";
 import { MOST_PINS, ORDERS } from "./tracks.js";
 
@@ -30,8 +32,9 @@ function counted(text) {
 }
 
 export class View {
-  /** @param {number} length of the recording, in nanoseconds */
-  constructor(length) {
+  /** @param {number} length of the recording, in nanoseconds @param {() => Map<number, import("./tracks.js").Row>} [rows] that there are */
+  constructor(length, rows = () => new Map()) {
+    this.rows = rows;
     this.length = Math.max(length, SHORTEST);
     this.from = 0;
     this.to = this.length;
@@ -42,6 +45,8 @@ export class View {
     this.pins = [];
     /** Names of events that are marked and counted. @type {string[]} */
     this.counted = [];
+    /** Fields of events that are counters, by place. @type {(import("./series.js").Field | null)[]} */
+    this.series = [];
     /** What is searched among events. */
     this.find = "";
     /** And in which of two recordings. */
@@ -117,20 +122,23 @@ export class View {
   link() {
     /** @type {[string, string][]} */
     const parts = [["v", "1"], ["from", String(Math.floor(this.from))], ["to", String(Math.ceil(this.to))]];
-    if (this.state) parts.push(["row", String(this.state.row)], ["at", String(this.state.time)]);
+    const rows = this.rows();
+    const named = (/** @type {number} */ row) => names.toLink(rows, row);
+    if (this.state) parts.push(["row", named(this.state.row)], ["at", String(this.state.time)]);
     const { area } = this;
     if (area && (area.rows?.length ?? 0) <= LONGEST) parts.push(["area", `${area.from}-${area.to}`]);
-    if (area?.rows && area.rows.length <= LONGEST) parts.push(["rows", area.rows.join(".")]);
+    if (area?.rows && area.rows.length <= LONGEST) parts.push(["rows", area.rows.map(named).join(".")]);
     if (area && this.part) {
       const { row, classes, state } = this.part;
-      parts.push(["list", [row, classes.join("."), ...(state === null ? [] : [state])].join("-")]);
+      parts.push(["list", [named(row), classes.join("."), ...(state === null ? [] : [state])].join("-")]);
     }
-    if (this.why) parts.push(["why", [this.why.row, this.why.from, this.why.to].join("-")]);
+    if (this.why) parts.push(["why", [named(this.why.row), this.why.from, this.why.to].join("-")]);
     if (area && this.tab) parts.push(["show", this.tab]);
     if (this.filter) parts.push(["filter", this.filter]);
     if (this.order !== "used") parts.push(["order", this.order]);
-    if (this.pins.length) parts.push(["pin", this.pins.join(".")]);
+    if (this.pins.length) parts.push(["pin", this.pins.map(named).join(".")]);
     if (this.counted.length) parts.push(["count", this.counted.map(encodeURIComponent).join(",")]);
+    if (this.series.some(Boolean)) parts.push(["counter", toLink(this.series)]);
     if (this.find) parts.push(["find", this.find]);
     if (this.find && this.findSide) parts.push(["in", "b"]);
     if (this.offset) parts.push(["offset", String(this.offset)]);
@@ -146,32 +154,35 @@ export class View {
     const number = (/** @type {string | null | undefined} */ text) => (text && /^\d{1,16}$/.test(text) ? Number(text) : null);
     const [from, to] = [number(link.get("from")), number(link.get("to"))];
     let isOfTwo = this.place === null && link.has("offset");
+    const rows = this.rows();
     /** A row that is shown, or null. */
     const shown = (/** @type {string | null | undefined} */ text) => {
-      const row = number(text);
+      const row = names.ofLink(rows, text ?? "");
       if (this.place || row === null || row < SECOND) return row;
       isOfTwo = true;
       return null;
     };
     const [row, at] = [shown(link.get("row")), number(link.get("at"))];
     const [begin, end] = (link.get("area") ?? "").split("-").map(number);
-    const marked = link.get("rows")?.split(".").map(number);
-    const rows = marked?.every((row) => row !== null) ? marked.flatMap((row) => shown(String(row)) ?? []) : null;
+    const marked = link.get("rows")?.split(".").map(shown) ?? null;
+    const inArea = marked?.filter((row) => row !== null) ?? null;
     this.filter = link.get("filter") ?? "";
     this.order = Object.keys(ORDERS).find((order) => order === link.get("order")) ?? "used";
     const pins = (link.get("pin") ?? "").split(".").map(shown).filter((row) => row !== null);
     this.pins = /** @type {number[]} */ ([...new Set(pins)]).slice(0, MOST_PINS);
     this.counted = counted(link.get("count") ?? "");
+    this.series = ofLink(link.get("counter") ?? "", this.place !== null);
     this.find = link.get("find") ?? "";
     this.findSide = this.place && link.get("in") === "b" ? 1 : 0;
     this.state = row !== null && at !== null ? { row, time: at } : null;
     // Without the tracks that it had, it would be an area of all.
-    const isArea = begin != null && end != null && begin < end && !(rows?.length === 0);
-    this.area = isArea ? { from: begin, to: end, rows } : null;
+    const isArea = begin != null && end != null && begin < end && !(inArea?.length === 0);
+    this.area = isArea ? { from: begin, to: end, rows: inArea } : null;
     const [of, classes, only] = (link.get("list") ?? "").split("-");
     const some = (classes ?? "").split(".").map(number);
-    this.part = this.area && shown(of) !== null && some.every((one) => one !== null && one < 14)
-      ? { row: Number(of), classes: /** @type {number[]} */ (some), state: number(only) }
+    const summed = shown(of);
+    this.part = this.area && summed !== null && some.every((one) => one !== null && one < 14)
+      ? { row: summed, classes: /** @type {number[]} */ (some), state: number(only) }
       : null;
     const [waiter, ...during] = (link.get("why") ?? "").split("-");
     const [slow, since, until] = [shown(waiter), ...during.map(number)];

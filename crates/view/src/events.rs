@@ -33,8 +33,17 @@ pub(crate) fn each(
 ) -> Result<(), String> {
     match filter.chooses_tids() || !filter.threads.is_empty() || !filter.processes.is_empty() {
         true => placed(recording, filter, watch, take),
-        false => plain(recording, filter, watch, take),
+        false => plain(recording, filter, watch, &mut |event, time| {
+            let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu));
+            take(Each { name: name(event), time, cpu, tid: None })
+        }),
     }
+}
+
+/// A pattern that only this name matches.
+pub(crate) fn literal(name: &str) -> String {
+    let special = |sign: char| matches!(sign, '*' | '?' | '[' | ']' | '\\');
+    name.chars().flat_map(|sign| special(sign).then_some('\\').into_iter().chain([sign])).collect()
 }
 
 /// Shows them with their threads.
@@ -54,11 +63,12 @@ pub(crate) fn placed(
     }
 }
 
-fn plain(
+/// Shows them as they are recorded, those with a time.
+pub(crate) fn plain(
     recording: &Recording,
     filter: &Filter,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    take: &mut dyn FnMut(Each<'_>) -> ControlFlow<()>,
+    take: &mut dyn FnMut(&EventRef<'_>, Timestamp) -> ControlFlow<()>,
 ) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let range = filter.range(recording).map_err(|error| text(&error))?;
@@ -77,8 +87,7 @@ fn plain(
             Some(_) => continue,
         };
         let Some(stamp) = event.stamp().filter(|_| selection.selects(&event)) else { continue };
-        let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok().map(Cpu));
-        if take(Each { name: name(&event), time: stamp.time, cpu, tid: None }).is_break() {
+        if take(&event, stamp.time).is_break() {
             return stopped();
         }
     }
@@ -109,5 +118,20 @@ impl Analysis for Placed<'_> {
         let place = &seen.place;
         let each = Each { name: name(seen.event), time: stamp.time, cpu: place.cpu, tid: place.tid };
         self.is_done = (self.take)(each).is_break();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracewing_trace::Glob;
+
+    #[test]
+    fn a_name_is_no_pattern() {
+        for name in ["shop:served", "a*", "[x]", "b?c", "d\\", ""] {
+            let glob = Glob::new(literal(name));
+            assert!(glob.matches(name), "{name}");
+            assert!(!glob.matches(&format!("{name}x")) && !glob.matches("ax"), "{name}");
+        }
     }
 }

@@ -14,8 +14,9 @@
 //! | `filters` | what a text chooses: options of the command line, and words |
 //! | `events` | shows events that a filter lets through, one by one |
 //! | `marks` | events of chosen names: how many there are, and where |
-//! | `search`, `jobs` | searches among events, and analyses, each in a thread of its own |
-//! | `places` | how many threads may work at a time |
+//! | `series` | values of a field of events, as a counter |
+//! | `search`, `jobs` | searches among events, and analyses |
+//! | `passes`, `places` | work in threads of its own, of which few run at a time |
 //! | `api` | the answers: one module each |
 //! | `page` | the page's files, which are part of the program |
 //! | `reply`, `error` | answers as bytes; errors |
@@ -36,10 +37,12 @@ mod jobs;
 mod marks;
 mod notes;
 mod page;
+mod passes;
 mod places;
 mod recording;
 mod reply;
 mod search;
+mod series;
 mod server;
 mod token;
 

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Places for so many threads.
+/// Places for threads.
 #[derive(Debug, Default)]
-pub(crate) struct Places<const MOST: usize>(Arc<AtomicUsize>);
+pub(crate) struct Places(Arc<AtomicUsize>);
 
 /// A place that is taken; it is given back with this value.
 #[derive(Debug)]
 pub(crate) struct Place(Arc<AtomicUsize>);
 
-impl<const MOST: usize> Places<MOST> {
-    /// A place, if one is free.
-    pub(crate) fn take(&self) -> Option<Place> {
+impl Places {
+    /// A place, if fewer than so many are taken.
+    pub(crate) fn take(&self, most: usize) -> Option<Place> {
         // Nothing else is published with the number.
-        let more = |taken: usize| (taken < MOST).then_some(taken + 1);
+        let more = |taken: usize| (taken < most).then_some(taken + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(Place(self.0.clone()))
     }

@@ -4,6 +4,7 @@ use crate::jobs::Jobs;
 use crate::marks::Marks;
 use crate::notes::Notes;
 use crate::search::Searches;
+use crate::series::AllSeries;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub(crate) struct Viewed {
     pub(crate) searches: Searches,
     pub(crate) jobs: Jobs,
     pub(crate) marks: Marks,
+    pub(crate) series: AllSeries,
     pub(crate) notes: Notes,
     /// When its recorder began, in nanoseconds of real time, if it is known.
     pub(crate) began: OnceLock<Option<i64>>,
@@ -73,6 +75,7 @@ impl Viewed {
             searches: Searches::default(),
             jobs: Jobs::default(),
             marks: Marks::default(),
+            series: AllSeries::default(),
             notes: Notes::default(),
             began: OnceLock::new(),
             is_compared: false,
@@ -155,12 +158,13 @@ impl Viewed {
         }
     }
 
-    /// Ends [`Viewed::prepare`], and all searches and analyses.
+    /// Ends [`Viewed::prepare`], and all that reads the recording.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.searches.stop();
         self.jobs.stop();
         self.marks.stop();
+        self.series.stop();
     }
 
     fn show(&self, index: Index, grows: Option<(u64, Changes)>) {

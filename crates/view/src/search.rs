@@ -1,32 +1,18 @@
 //! Searches: events whose lines, as `tracewing list --pretty` prints them, have all words of a text, and
-//! which a filter lets through. One runs in a thread of its own; what it has found so far can be asked
-//! meanwhile.
+//! which a filter lets through.
 
-use crate::places::Places;
+use crate::passes::{Pass, Passes, Work};
 use std::io;
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Builder;
 use tracewing_trace::{ClockStyle, FieldStyle, Filter, Format, Listing, Recording, Sink, Style};
 use tracewing_units::{Duration, Timestamp};
 
-/// Most searches that are kept; a further one ends the oldest.
-const KEPT: usize = 4;
-/// Most threads: one that was stopped works until it sees that.
-const THREADS: usize = 2 * KEPT;
 /// Most matches of which the times are kept; further ones are only counted.
 const MARKED: usize = 4_000_000;
 
 /// The searches of a recording.
-#[derive(Debug, Default)]
-pub(crate) struct Searches {
-    kept: Mutex<Vec<Arc<Search>>>,
-    last: AtomicU64,
-    /// Of searches that work, also of those that were ended.
-    places: Places<THREADS>,
-}
+pub(crate) type Searches = Passes<Search>;
 
 /// What is searched.
 #[derive(Debug, Default)]
@@ -39,9 +25,7 @@ pub(crate) struct Text {
 
 #[derive(Debug)]
 pub(crate) struct Search {
-    pub(crate) number: u64,
     text: Text,
-    is_stopped: AtomicBool,
     found: Mutex<Found>,
 }
 
@@ -61,84 +45,44 @@ pub(crate) struct Found {
 
 impl Searches {
     /// Starts a search; gives its number, or why there is none.
-    pub(crate) fn start(
+    pub(crate) fn search(
         &self,
         recording: &Arc<Recording>,
         begin: Timestamp,
         text: Text,
     ) -> Result<u64, String> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == KEPT {
-            kept.remove(0).stop();
-        }
-        // A thread continues until it sees that its search was ended.
-        let Some(place) = self.places.take() else {
-            return Err("earlier searches have not ended yet: try again".to_owned());
-        };
-        // Nothing else is published with the number.
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let (is_stopped, found) = Default::default();
-        let search = Arc::new(Search { number, text, is_stopped, found });
-        let (own, recording) = (search.clone(), recording.clone());
-        let started = Builder::new().spawn(move || {
-            // A thread that panics has an answer, too: that it has failed.
-            let done = catch_unwind(AssertUnwindSafe(|| own.run(&recording, begin)));
-            // Before the answer, after which another search can be started.
-            drop(place);
-            own.ends(done.unwrap_or_else(|_| Some("the search failed".to_owned())));
-        });
-        started.map_err(|error| format!("the search has no thread: {error}"))?;
-        kept.push(search);
-        Ok(number)
-    }
-
-    /// The search of a number, if it is kept.
-    pub(crate) fn get(&self, number: u64) -> Option<Arc<Search>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|search| search.number == number).cloned()
-    }
-
-    /// Ends a search and forgets what it has found.
-    pub(crate) fn end(&self, number: u64) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().filter(|search| search.number == number).for_each(|search| search.stop());
-        kept.retain(|search| search.number != number);
-    }
-
-    /// Ends all of them.
-    pub(crate) fn stop(&self) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().for_each(|search| search.stop());
+        let recording = recording.clone();
+        self.start(Search { text, found: Mutex::default() }, move |pass| run(pass, &recording, begin))
     }
 }
 
-impl Search {
-    fn stop(&self) {
-        // It is only looked at from time to time.
-        self.is_stopped.store(true, Ordering::Relaxed);
-    }
+impl Work for Search {
+    type Done = ();
+    const NAMES: [&'static str; 2] = ["search", "searches"];
+    const KEPT: usize = 4;
 
-    /// What it has found so far.
-    pub(crate) fn with<T>(&self, look: impl FnOnce(&Found) -> T) -> T {
-        look(&self.found.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Searches; gives why it has ended before the recording, if it has.
-    fn run(&self, recording: &Recording, begin: Timestamp) -> Option<String> {
-        let clock = ClockStyle { seconds: true, ..ClockStyle::default() };
-        let fields = FieldStyle { hostname: false, procname: false, vpid: false, ..FieldStyle::default() };
-        let style = Style { clock, delta: false, fields, ..Style::default() };
-        let filter = self.text.filter.clone();
-        let listing = Listing { format: Format::Pretty, style, filter, ..Listing::default() };
-        let listed = listing.print(recording, &mut Matches { search: self, begin });
-        listed.err().map(|error| error.to_string())
-    }
-
-    fn ends(&self, failure: Option<String>) {
+    fn ends(&self, done: Result<(), String>) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         // Clocks may go back a little.
         found.times.sort_unstable();
-        (found.is_done, found.failure) = (true, failure);
+        (found.is_done, found.failure) = (true, done.err());
+    }
+}
+
+/// Searches; gives why it has ended before the recording, if it has.
+fn run(search: &Pass<Search>, recording: &Recording, begin: Timestamp) -> Result<(), String> {
+    let clock = ClockStyle { seconds: true, ..ClockStyle::default() };
+    let fields = FieldStyle { hostname: false, procname: false, vpid: false, ..FieldStyle::default() };
+    let style = Style { clock, delta: false, fields, ..Style::default() };
+    let filter = search.text.filter.clone();
+    let listing = Listing { format: Format::Pretty, style, filter, ..Listing::default() };
+    listing.print(recording, &mut Matches { search, begin }).map_err(|error| error.to_string())
+}
+
+impl Search {
+    /// What it has found so far.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&Found) -> T) -> T {
+        look(&self.found.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether a line has all words; it is in lower case.
@@ -149,13 +93,13 @@ impl Search {
 
 /// Takes lines of events.
 struct Matches<'s> {
-    search: &'s Search,
+    search: &'s Pass<Search>,
     begin: Timestamp,
 }
 
 impl Sink for Matches<'_> {
     fn events(&mut self, lines: &[u8]) -> io::Result<()> {
-        if self.search.is_stopped.load(Ordering::Relaxed) {
+        if self.search.is_stopped() {
             return Err(io::Error::other("it was stopped"));
         }
         let lines = String::from_utf8_lossy(lines).to_lowercase();
@@ -182,7 +126,7 @@ impl Sink for Matches<'_> {
     }
 
     fn reached(&mut self, time: Timestamp) -> ControlFlow<()> {
-        if self.search.is_stopped.load(Ordering::Relaxed) {
+        if self.search.is_stopped() {
             return ControlFlow::Break(());
         }
         let mut found = self.search.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,10 +176,11 @@ mod tests {
     fn a_search_that_finds_nothing_says_how_far_it_is_and_can_be_ended() {
         let (_folder, recording) = many();
         let search = |is_stopped: bool| {
-            let (number, found) = Default::default();
-            let search =
-                Search { number, text: text("n == 256"), is_stopped: AtomicBool::new(is_stopped), found };
-            let failure = search.run(&recording, Timestamp::from_ns(0));
+            let search = Pass::new(0, Search { text: text("n == 256"), found: Mutex::default() });
+            if is_stopped {
+                search.stop();
+            }
+            let failure = run(&search, &recording, Timestamp::from_ns(0)).err();
             (failure, search.with(|found| (found.count, found.until)))
         };
         let (failure, (count, until)) = search(false);
@@ -247,19 +192,15 @@ mod tests {
     }
 
     #[test]
-    fn few_searches_work_at_a_time() {
+    fn a_search_runs_in_a_thread_of_its_own() {
         let (_folder, recording) = many();
         let searches = Searches::default();
-        let start = || searches.start(&recording, Timestamp::from_ns(0), text("n == 7"));
-        let working: Vec<_> = (0..THREADS).map(|_| searches.places.take().unwrap()).collect();
-        assert!(start().is_err_and(|why| why.contains("not ended")));
-        drop(working);
-        let search = searches.get(start().unwrap()).unwrap();
+        let number = searches.search(&recording, Timestamp::from_ns(0), text("n == 7")).unwrap();
+        let search = searches.get(number).unwrap();
         while !search.with(|found| found.is_done) {
             std::thread::sleep(Pause::from_millis(1));
         }
         assert_eq!(search.with(|found| found.count), 391);
-        assert_eq!(searches.places.taken(), 0, "the place is free before it is done");
     }
 
     #[test]

@@ -396,3 +396,43 @@ fn a_flame_graph_is_walked_by_keys() {
     assert_eq!(browser.value("document.activeElement.id"), "labels");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
+
+#[test]
+fn numbers_of_locks_lead_to_their_states_and_events() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    browser.key("m");
+    browser.wait("document.querySelectorAll('#details tbody tr').length > 0");
+    browser.value("document.querySelector('#details [data-tab=locks]').click()");
+    let lines = "[...document.querySelectorAll('#details .figures tbody tr')]";
+    browser.wait(&format!("{lines}.length > 3"));
+    let line =
+        format!("{lines}.find((line) => /mutex/.test(line.textContent) && /holds/.test(line.textContent))");
+    let lock = browser.value(&format!("{line}.querySelector('.link').textContent"));
+    let lock = lock.as_str().unwrap().to_owned();
+    browser.value(&format!("[...{line}.querySelectorAll('.link')][1].click()"));
+    browser.wait("document.querySelector('#details table')?.ariaLabel === 'The longest ones'");
+    let longest = "Number(document.querySelector('#details tbody td[data-ns]').dataset.ns)";
+    let longest = browser.value(longest).as_u64().unwrap();
+    browser.value("document.querySelector('#details tbody .link').click()");
+    browser.wait("tracewing.found() !== null");
+    let found =
+        browser.value("[tracewing.found().state.class, tracewing.found().to - tracewing.found().from]");
+    assert_eq!(found, object!([12, longest]));
+    let about = browser.value("[tracewing.found().state.name, tracewing.found().state.about].join(' ')");
+    assert!(about.as_str().unwrap().contains(&lock), "{about} {lock}");
+    // Its events are those of acquiring and releasing that lock.
+    browser.wait("document.querySelectorAll('#details .listing .within').length > 1");
+    let address = lock.rsplit(' ').next().unwrap().to_uppercase().replacen("0X", "0x", 1);
+    let within =
+        "[...document.querySelectorAll('#details .listing .within')].map((line) => line.textContent)";
+    let within = browser.value(within);
+    let of_lock = within.as_array().unwrap().iter().map(|line| line.as_str().unwrap());
+    let of_lock = of_lock.filter(|line| line.contains(&address)).count();
+    assert!(of_lock >= 2, "{address} {within}");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}

@@ -1,9 +1,11 @@
-//! A search takes the conditions of `list --where`, and says where one is wrong.
+//! A search takes the conditions of `list --where`, and says where one is wrong; tracks are filtered by names
+//! and options.
 
 use crate::cdp::Browser;
 use crate::client::{Viewer, stored};
 use crate::harness;
 use serde_json::{Value, json as object};
+use std::collections::BTreeSet;
 use tracewing_testing::{Printed, RunExt, installed, wait_until};
 
 /// What a search has found at its end.
@@ -114,5 +116,107 @@ fn the_filter_of_tracks_matches_as_the_command_line_does() {
         })",
     );
     assert_eq!(chosen, object!([false, false, true, true, false, true, false, true]));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// Texts that would take hours, or all of the stack, if they were matched or read in a simple way. None is
+/// longer than a search may be.
+fn hostile() -> Vec<String> {
+    let stars = "*a".repeat(150);
+    vec![
+        format!("where next_comm =~ \"{stars}b\""),
+        format!("where next_comm =~ \"{}\"", "[a-".repeat(100)),
+        format!("-e {stars}b"),
+        format!("--process {stars}b"),
+        format!("--task {stars}b"),
+        format!("where {}next_tid == 1{}", "(".repeat(180), ")".repeat(180)),
+        format!("where {}(next_tid == 1)", "!".repeat(370)),
+        format!("where next_tid == {}", "9".repeat(370)),
+        "(a+)+$".repeat(60),
+    ]
+}
+
+#[test]
+fn a_hostile_pattern_is_refused_or_ends() {
+    let viewer = Viewer::start(&stored("server"));
+    let cookie = format!("Cookie: {}", viewer.cookie());
+    let mut refused = 0;
+    for text in hostile() {
+        for path in ["find", "search"] {
+            let (status, _, body) = viewer.post(path, &[&cookie], &object!({ "text": text }).to_string());
+            assert!([200, 400].contains(&status), "{path} {text}: {status}");
+            refused += usize::from(status == 400);
+            if path == "find" && status == 200 {
+                let search = serde_json::from_slice::<Value>(&body).unwrap()["search"].clone();
+                let asked = object!({ "search": search, "from": 0, "to": 9, "count": 1 }).to_string();
+                wait_until("the search ends", || viewer.ask("found", &asked)["is_done"] == true);
+            }
+        }
+    }
+    // "where" is refused for tracks, and so is what is too long for them.
+    assert!(refused > 5, "{refused}");
+    let long = object!({ "text": "a".repeat(401) }).to_string();
+    assert_eq!(viewer.post("find", &[&cookie], &long).0, 400);
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    for text in hostile() {
+        let text = Value::from(text);
+        browser.value(&format!(
+            "(() => {{ for (const id of ['find', 'filter']) {{
+                const field = document.querySelector(`#${{id}}`);
+                [field.value] = [{text}];
+                field.dispatchEvent(new Event('input'));
+            }} document.querySelector('#find').focus(); }})()"
+        ));
+        browser.key("Enter");
+        browser.wait("tracewing.isIdle() && (tracewing.search.state?.is_done || !document.querySelector('#notice').hidden)");
+        browser.value("document.querySelector('#notice').hidden = true");
+    }
+    // The page still works.
+    browser.value("document.querySelector('#filter').value = ''; document.querySelector('#filter').dispatchEvent(new Event('input'))");
+    browser.wait("tracewing.shown().some(({ kind }) => kind === 'thread')");
+    browser.errors.retain(|error| !error.contains("400"));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn tracks_are_filtered_by_name() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("clerks"));
+    let tracks = viewer.ask("tracks", "{}");
+    let rows = tracks["rows"].as_array().unwrap();
+    let kinds = ["process", "thread", "task"];
+    let named = |row: &Value| row["name"].as_str().unwrap().to_lowercase();
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let shown = "tracewing.shown().filter(({ kind }) => ['process', 'thread', 'task'].includes(kind)).map(({ id }) => id)";
+    let mut seen = Vec::new();
+    for text in ["clerk", "KWORKER", "no such track"] {
+        browser.value(&format!(
+            "(() => {{ const field = document.querySelector('#filter'); field.value = '{text}'; field.dispatchEvent(new Event('input')); }})()"
+        ));
+        browser.settle();
+        let ids = browser.value(shown);
+        let ids: Vec<u64> = ids.as_array().unwrap().iter().map(|id| id.as_u64().unwrap()).collect();
+        seen.push(ids.len());
+        let text = text.to_lowercase();
+        let fits = |row: &Value| named(row).contains(&text);
+        let parent = |row: &Value| rows.iter().find(|one| one["id"] == row["parent"]);
+        // What is in a process with the name is shown, too, and the process of what has it.
+        let expected =
+            rows.iter().filter(|row| kinds.contains(&row["kind"].as_str().unwrap())).filter(|row| {
+                fits(row)
+                    || parent(row).is_some_and(fits)
+                    || rows.iter().any(|child| child["parent"] == row["id"] && fits(child))
+            });
+        let expected: BTreeSet<u64> = expected.map(|row| row["id"].as_u64().unwrap()).collect();
+        assert_eq!(ids.iter().copied().collect::<BTreeSet<_>>(), expected, "{text}");
+    }
+    assert!(seen[0] > 80 && (3..80).contains(&seen[1]) && seen[2] == 0, "{seen:?}");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }

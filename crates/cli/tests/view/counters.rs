@@ -7,6 +7,7 @@ use serde_json::{Value, json as object};
 use std::path::Path;
 use tracewing_ctf::model::{EventRecordClass, FieldClass, StructureClass};
 use tracewing_testing::installed;
+use tracewing_vocabulary::environment;
 
 /// A value, and from when to when it holds.
 type Held = (u64, u64, u64);
@@ -137,5 +138,50 @@ fn the_page_draws_the_range_of_each_column() {
             assert!(around.0 <= least && most <= around.1, "{column}: {least} {most} {around:?}");
         }
     }
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// A recorder's counter on CPU 0, with its readings in ms.
+fn write_cycles(folder: &Path, uuid: u8, readings: &[(u64, u64)]) {
+    let mut class = class(Some(uuid), 1_000_000_000);
+    class.set_env("domain", "profile".to_owned());
+    class.set_env(environment::PROFILE_COUNTERS, environment::OF_CPU.to_owned());
+    let payload = StructureClass::new().with("cycles", FieldClass::unsigned(64));
+    class.data_stream_classes[0].event_record_classes =
+        vec![EventRecordClass::new(0, "profile:counters").with_payload(payload)];
+    let event = |&(ms, cycles): &(u64, u64)| {
+        let payload = cycles.to_le_bytes().to_vec();
+        Event { stamp: ms * 1_000_000, id: 0, tid: 0, payload }
+    };
+    let events: Vec<Event> = readings.iter().map(event).collect();
+    write_trace(folder, &class, &[("cpu_0", Packet::new(uuid, 0, 0, 10_000_000).bytes(&events))]);
+}
+
+#[test]
+fn counters_of_two_recorders_in_a_recording_are_not_mixed() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write_cycles(&folder.path().join("one"), 3, &[(1, 0), (3, 2_000), (5, 4_000)]);
+    write_cycles(&folder.path().join("other"), 4, &[(1, 1_000_000), (4, 1_000_003), (5, 1_000_004)]);
+    let viewer = Viewer::start(folder.path());
+    let tracks = viewer.ask("tracks", "{}");
+    let rows = tracks["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "counter");
+    let rows: Vec<u64> = rows.map(|row| row["id"].as_u64().unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let pins = format!("{}.{}", rows[0], rows[1]);
+    browser.open(&format!("http://127.0.0.1:{}/#v=1&pin={pins}", viewer.port));
+    let mut found = Vec::new();
+    for row in rows {
+        // The rates of each are those between its own readings.
+        let values =
+            format!("[...new Set(tracewing.valued()[{row}].filter((value) => value !== null))].sort()");
+        found.push(browser.value(&values));
+    }
+    found.sort_by_key(Value::to_string);
+    assert_eq!(found, [object!([1_000_000]), object!([1000])]);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }

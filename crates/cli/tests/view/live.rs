@@ -21,9 +21,13 @@ const SCRIPT: &str =
 
 impl Recorded {
     fn new() -> Self {
+        Self::of(SCRIPT)
+    }
+
+    fn of(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = harness::tracewing();
-        command.current_dir(folder.path()).args(["record", "-q", "-o", "t"]).args(["--", "sh", "-c", SCRIPT]);
+        command.current_dir(folder.path()).args(["record", "-q", "-o", "t"]).args(["--", "sh", "-c", script]);
         tracewing_testing::with_default_signals(&mut command);
         let recorder = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let this = Self { folder, recorder };
@@ -278,6 +282,67 @@ fn the_page_follows_pauses_and_says_when_it_has_ended() {
     for (row, heights) in common {
         assert_eq!(&drawn[row], heights, "row {row}");
     }
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// A shell that gets another name when it is asked to, and a program that waits all the time.
+const RENAMED: &str = "mkfifo pipe; cat pipe & while test ! -e rename; do sleep 0.1; done; \
+    printf later > /proc/$$/comm; while test ! -e stop; do sleep 0.1; done; : > pipe; wait";
+
+#[test]
+fn names_that_become_known_later_and_states_that_last_reach_the_page() {
+    if !traceable() || !installed(&["chromium"]) {
+        return;
+    }
+    let mut recorded = Recorded::of(RENAMED);
+    let viewer = follow(&recorded.trace(), &["--follow"]);
+    wait_for_more(&viewer, 1);
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let of = |name: &str, kind: &str| {
+        format!("tracewing.shown().find(({{ name, kind }}) => name === '{name}' && kind === '{kind}')")
+    };
+    browser.wait(&format!("!!{} && !!{}", of("sh", "process"), of("cat", "thread")));
+    // What lasts is drawn up to now with its state, as what may still change.
+    let waiter = format!("{}.id", of("cat", "thread"));
+    browser.value(&format!("tracewing.choose({waiter})"));
+    browser.wait(&format!(
+        "(() => {{
+            const id = {waiter}, heights = tracewing.drawn()[id] ?? [], column = heights.length / 14 - 3;
+            return heights[column * 14 + 7] > 0 && tracewing.live().certain[id] < tracewing.view.to;
+        }})()"
+    ));
+    browser.value(&format!("tracewing.select({waiter}, Math.floor(tracewing.view.to - 1e6))"));
+    browser.wait("!!tracewing.found()");
+    assert_eq!(
+        browser.value("[tracewing.found().state.class, tracewing.found().is_open]"),
+        object!([7, true])
+    );
+
+    // The shell gets another name: its process and its thread have it without being opened again.
+    fs::write(recorded.folder.path().join("rename"), "").unwrap();
+    browser.wait(&format!("!!{} && !!{}", of("later", "process"), of("later", "thread")));
+    assert_eq!(browser.value(&format!("!!{}", of("sh", "process"))), false);
+
+    // A link leads to the same process and thread when the recording has ended.
+    let number = browser.value(&format!("{}.number", of("later", "process"))).as_str().unwrap().to_owned();
+    for kind in ["process", "thread"] {
+        browser.value(&format!("tracewing.choose({}.id)", of("later", kind)));
+        browser.value("document.activeElement.blur()");
+        browser.key("i");
+    }
+    let pinned =
+        "tracewing.shown().filter(({ isPinned }) => isPinned).map(({ kind, number }) => [kind, number])";
+    let expected = object!([["process", number], ["thread", number]]);
+    browser.wait(&format!("{pinned}.length === 2"));
+    let link = browser.value("tracewing.view.link()").as_str().unwrap().to_owned();
+    assert!(link.contains(&format!("pin=p{number}.")), "{link}");
+    recorded.ends();
+    browser.wait("document.querySelector('#ended').textContent === 'The recording has ended'");
+    assert_eq!(browser.value(pinned), expected);
+    let again = Viewer::start(&recorded.trace());
+    browser.open(&format!("{}&{link}", again.address()));
+    assert_eq!(browser.value(pinned), expected);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 

@@ -33,4 +33,5 @@ mod parts;
 mod pictures;
 mod search;
 mod selection;
+mod series;
 mod values;

@@ -251,3 +251,59 @@ fn the_page_draws_samples_as_marks_and_names_system_calls() {
     assert!(named > 0, "{spans}");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
+
+#[test]
+fn what_a_thread_was_in_before_its_first_call_is_unknown() {
+    let viewer = Viewer::start(&stored("pipeline"));
+    let state = viewer.ask("state", "{}");
+    let begin: i64 = state["begin_ns"].as_str().unwrap().parse().unwrap();
+    let length = state["length"].as_u64().unwrap();
+    // When each thread enters or leaves a system call for the first time.
+    let mut first: BTreeMap<String, u64> = BTreeMap::new();
+    for event in listed("pipeline") {
+        if event["event"].as_str().unwrap().starts_with("syscall_") {
+            let at = (event["ns"].as_i64().unwrap() - begin) as u64;
+            first.entry(event["common_context"]["tid"].to_string()).or_insert(at);
+        }
+    }
+    let tracks = viewer.ask("tracks", "{}");
+    let born = |row: &Value| {
+        let mut all = tracks["rows"].as_array().unwrap().iter();
+        all.find(|thread| thread["id"] == row["parent"]).unwrap()["begin"].as_u64().unwrap()
+    };
+    let (mut before, mut since) = (Vec::new(), 0);
+    for (row, tid) in rows(&viewer, "system calls") {
+        let id = row["id"].to_string();
+        let asked = object!({ "from": 0, "to": length, "rows": [row["id"]] }).to_string();
+        let spans = viewer.ask("spans", &asked);
+        let all = spans["rows"][&id].as_array().unwrap();
+        let class = |span: &Value| spans["states"][span[0].to_string()]["class"].as_u64().unwrap();
+        let unknown: Vec<_> = all.iter().filter(|span| class(span) == 0).collect();
+        if born(&row) > 0 {
+            // Its beginning is recorded: so is what it is in, until it enters a call.
+            assert!(unknown.iter().all(|span| span[1].as_u64() > Some(first[&tid])), "{tid}: {unknown:?}");
+            since += 1;
+        } else {
+            assert_eq!(object!([unknown[0][1], unknown[0][2]]), object!([0, first[&tid]]), "{tid}");
+            before.push((row["id"].as_u64().unwrap(), first[&tid]));
+        }
+    }
+    assert!(!before.is_empty() && since > 1, "{before:?} {since}");
+    if !installed(&["chromium"]) {
+        return;
+    }
+    // The page draws it as unknown, and not as no call.
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let (row, until) = before[0];
+    browser.open(&format!("http://127.0.0.1:{}/#v=1&from=0&to={}&pin={row}", viewer.port, 2 * until));
+    browser.settle();
+    let heights = browser.value(&format!("tracewing.drawn()[{row}]"));
+    let heights: Vec<u64> =
+        heights.as_array().unwrap().iter().map(|height| height.as_u64().unwrap()).collect();
+    let columns: Vec<&[u64]> = heights.chunks(EVENT + 1).collect();
+    let half = columns.len() / 2;
+    assert!(columns[..half - 2].iter().all(|column| column[0] > 0 && column[CALL] == 0));
+    assert!(columns[half + 2..].iter().all(|column| column[0] == 0), "it is known since");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}

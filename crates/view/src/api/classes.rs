@@ -2,8 +2,8 @@
 //! the first ones.
 
 use super::area::Area;
-use super::ask::{Refusal, busy, parsed, ready, refused};
-use super::jobs::Started;
+use super::ask::{Refusal, parsed, ready, refused};
+use super::jobs;
 use crate::events::{Each, each};
 use crate::jobs::Job;
 use crate::recording::Viewed;
@@ -62,11 +62,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let ready = ready(viewed)?;
     let filter = Area { from, to, rows }.events(&ready)?;
     let (begin, recording) = (ready.index.tail().begin, viewed.recording());
-    let work = move |job: &Job| {
-        let answer = find(job, &recording, &filter, name.as_deref(), begin)?;
-        serde_json::to_value(answer).map_err(|error| error.to_string())
-    };
-    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
+    jobs::start(viewed, move |job| find(job, &recording, &filter, name.as_deref(), begin))
 }
 
 fn find(

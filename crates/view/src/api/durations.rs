@@ -3,8 +3,8 @@
 //! begins and ends within the recording.
 
 use super::area::Area;
-use super::ask::{Refusal, busy, is_read, parsed, ready, refused};
-use super::jobs::Started;
+use super::ask::{Refusal, is_read, parsed, ready, refused};
+use super::jobs;
 use super::spans::named;
 use crate::jobs::Job;
 use crate::recording::{Ready, Viewed};
@@ -103,11 +103,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let ready = ready(viewed)?;
     is_read(&ready, to)?;
     let rows = rows_of(&ready, &area, what)?;
-    let work = move |job: &Job| {
-        let answer = find(job, &ready, &area, (what, &rows, longest.as_ref()))?;
-        serde_json::to_value(answer).map_err(|error| error.to_string())
-    };
-    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
+    jobs::start(viewed, move |job| find(job, &ready, &area, (what, &rows, longest.as_ref())))
 }
 
 fn find(

@@ -3,6 +3,7 @@
 
 use super::ask::{Refusal, busy, parsed, ready, refused};
 use crate::filters::Parsed;
+use crate::passes::Pass;
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use crate::search::{Found, Search, Text};
@@ -84,11 +85,11 @@ pub(super) fn find(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let begin = ready(viewed)?.index.tail().begin;
     let Parsed { filter, words } = Parsed::of(&text).map_err(|why| refused(&why))?;
     let text = Text { words, filter };
-    let search = viewed.searches.start(&viewed.recording(), begin, text).map_err(busy)?;
+    let search = viewed.searches.search(&viewed.recording(), begin, text).map_err(busy)?;
     Ok(Reply::json(&Started { search }))
 }
 
-fn search(viewed: &Viewed, number: u64) -> Result<Arc<Search>, Refusal> {
+fn search(viewed: &Viewed, number: u64) -> Result<Arc<Pass<Search>>, Refusal> {
     let gone = || Refusal { status: StatusCode::GONE, why: "this search is not kept".to_owned() };
     viewed.searches.get(number).ok_or_else(gone)
 }

@@ -2,8 +2,8 @@
 //! graph.
 
 use super::area::Area;
-use super::ask::{Refusal, busy, parsed, ready};
-use super::jobs::Started;
+use super::ask::{Refusal, parsed, ready};
+use super::jobs;
 use crate::jobs::Job;
 use crate::recording::Viewed;
 use crate::reply::Reply;
@@ -71,11 +71,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let area: Area = parsed(body)?;
     let filter = area.threads(&*ready(viewed)?, "samples")?;
     let recording = viewed.recording();
-    let work = move |job: &Job| {
-        let answer = count(job, &recording, &filter)?;
-        serde_json::to_value(answer).map_err(|error| error.to_string())
-    };
-    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
+    jobs::start(viewed, move |job| count(job, &recording, &filter))
 }
 
 fn count(job: &Job, recording: &Recording, filter: &Filter) -> Result<Answer, String> {

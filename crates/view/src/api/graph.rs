@@ -2,9 +2,9 @@
 //! draws as a flame graph.
 
 use super::area::Area;
-use super::ask::{Refusal, busy, parsed, ready};
+use super::ask::{Refusal, parsed, ready};
 use super::flame::{Names, Node, Tree};
-use super::jobs::Started;
+use super::jobs;
 use crate::jobs::Job;
 use crate::recording::Viewed;
 use crate::reply::Reply;
@@ -29,11 +29,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let area: Area = parsed(body)?;
     let filter = area.threads(&*ready(viewed)?, "calls of functions")?;
     let recording = viewed.recording();
-    let work = move |job: &Job| {
-        let answer = find(job, &recording, &filter)?;
-        serde_json::to_value(answer).map_err(|error| error.to_string())
-    };
-    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
+    jobs::start(viewed, move |job| find(job, &recording, &filter))
 }
 
 fn find(job: &Job, recording: &Recording, filter: &Filter) -> Result<Answer, String> {

@@ -1,6 +1,7 @@
-//! `job` says how far an analysis is, and its result; `end` ends it.
+//! Analyses are started by what they find; `job` says how far one is, and its result; `end` ends it.
 
-use super::ask::{Refusal, parsed};
+use super::ask::{Refusal, busy, parsed};
+use crate::jobs::{Analysis, Job};
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use hyper::StatusCode;
@@ -14,8 +15,8 @@ struct Asked {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Started {
-    pub(super) job: u64,
+struct Started {
+    job: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -24,6 +25,15 @@ struct State<'j> {
     total: u64,
     failure: Option<&'j str>,
     result: Option<&'j Value>,
+}
+
+/// Starts an analysis.
+pub(super) fn start<A: Serialize>(
+    viewed: &Viewed,
+    find: impl FnOnce(&Job) -> Result<A, String> + Send + 'static,
+) -> Result<Reply, Refusal> {
+    let work = |job: &Job| serde_json::to_value(find(job)?).map_err(|error| error.to_string());
+    Ok(Reply::json(&Started { job: viewed.jobs.start(Analysis::default(), work).map_err(busy)? }))
 }
 
 pub(super) fn job(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {

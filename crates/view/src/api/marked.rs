@@ -88,7 +88,7 @@ pub(super) fn mark(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         return Err(refused("one to six names can be chosen"));
     }
     let ready = ready(viewed)?;
-    let marks = viewed.marks.start(&viewed.recording(), &ready.index, names).map_err(busy)?;
+    let marks = viewed.marks.mark(&viewed.recording(), &ready.index, names).map_err(busy)?;
     Ok(Reply::json(&Started { marks }))
 }
 

@@ -22,6 +22,7 @@ mod notes;
 mod picture;
 mod search;
 mod selected;
+mod series;
 mod spans;
 mod state;
 mod statistics;
@@ -52,6 +53,10 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "mark" => return Some(marked::mark(viewed, body)),
         "marked" => return Some(marked::marked(viewed, body)),
         "unmark" => return Some(marked::unmark(viewed, body)),
+        "series" => return Some(series::start(viewed, body)),
+        "valued" => return Some(series::valued(viewed, body)),
+        "values" => return Some(series::values(viewed, body)),
+        "unseries" => return Some(series::end(viewed, body)),
         "calls" => return Some(calls::start(viewed, body)),
         "tasks" => return Some(tasks::start(viewed, body)),
         "notes" => return Some(notes::all(viewed)),

@@ -45,7 +45,7 @@ struct Asked {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+pub(super) struct Run {
     first: u32,
     count: u32,
     state: u32,
@@ -55,31 +55,47 @@ struct Run {
 
 pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let asked: Asked = parsed(body)?;
-    let end =
-        asked.first.checked_add(u64::from(asked.count)).filter(|end| *end <= u64::MAX >> asked.shift.min(63));
-    if asked.shift > 62 || end.is_none() || asked.count == 0 {
-        return Err(refused("there is no such window"));
-    }
+    let window = window(asked.shift, asked.first, asked.count)?;
     let rows = asked.rows.len();
-    if asked.count > MOST_BUCKETS || rows > MOST_ROWS || rows * asked.count as usize > MOST {
+    if rows > MOST_ROWS || rows * asked.count as usize > MOST {
         return Err(refused("too many rows or buckets"));
     }
-    let window = Window { shift: asked.shift, first: asked.first, count: asked.count };
     let mut left = MOST_MEMBERS;
     let mut out = Vec::new();
     for number in asked.rows.iter().filter(|number| !ready.is_gone(**number)) {
         let runs = match members(ready, *number)? {
             None if matches!(ready.index.row(RowId(*number)).kind, RowKind::Counter(_)) => {
-                counter(ready.index.values(RowId(*number), window)?, window)
+                let values = ready.index.values(RowId(*number), window)?.into_iter();
+                let values = values.map(|(at, Values { least, most, last, changes, .. })| {
+                    (at, [least, most, last].map(|value| value as f32), changes)
+                });
+                counter(values, window)
             }
             None => runs(ready.index.picture(RowId(*number), window)?, window),
             Some(members) => group(ready, *number, &members, window, &mut left)?,
         };
-        out.extend_from_slice(&number.to_le_bytes());
-        out.extend_from_slice(&(runs.len() as u32).to_le_bytes());
-        runs.iter().for_each(|run| run.write(&mut out));
+        out.extend(record(*number, &runs));
     }
     Ok(Reply::bytes(out))
+}
+
+/// A window, if it makes sense and is not too wide.
+pub(super) fn window(shift: u32, first: u64, count: u32) -> Result<Window, Refusal> {
+    let end = first.checked_add(u64::from(count)).filter(|end| *end <= u64::MAX >> shift.min(63));
+    if shift > 62 || end.is_none() || count == 0 {
+        return Err(refused("there is no such window"));
+    }
+    if count > MOST_BUCKETS {
+        return Err(refused("too many rows or buckets"));
+    }
+    Ok(Window { shift, first, count })
+}
+
+/// What a row did.
+pub(super) fn record(number: u32, runs: &[Run]) -> Vec<u8> {
+    let mut out = [number, runs.len() as u32].map(u32::to_le_bytes).as_flattened().to_vec();
+    runs.iter().for_each(|run| run.write(&mut out));
+    out
 }
 
 /// The rows whose states are those of a group: the threads of a process, or all CPUs.
@@ -117,13 +133,12 @@ fn runs(buckets: Vec<Bucket>, window: Window) -> Vec<Run> {
     runs
 }
 
-/// The runs of a counter.
-fn counter(buckets: Vec<(u64, Values)>, window: Window) -> Vec<Run> {
+/// The runs of a counter: of buckets, the least, the greatest and the last value, and how many begin in it.
+pub(super) fn counter(buckets: impl Iterator<Item = (u64, [f32; 3], u64)>, window: Window) -> Vec<Run> {
     let mut runs = Vec::new();
-    for (number, Values { least, most, last, changes, .. }) in buckets {
+    for (number, values, changes) in buckets {
         let mut shares = [0; CLASSES];
-        let bytes = [least, most, last].map(|value| (value as f32).to_le_bytes());
-        shares[..12].copy_from_slice(bytes.as_flattened());
+        shares[..12].copy_from_slice(values.map(f32::to_le_bytes).as_flattened());
         let (first, changes) = ((number - window.first) as u32, changes.min(u64::from(u16::MAX)) as u16);
         push(&mut runs, Run { first, count: 1, state: NO_STATE, shares, changes });
     }

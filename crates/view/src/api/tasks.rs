@@ -1,8 +1,8 @@
 //! `tasks` starts to find what the tasks of an area did in their polls: what `tracewing tasks` prints.
 
 use super::area::Area;
-use super::ask::{Refusal, busy, parsed, ready};
-use super::jobs::Started;
+use super::ask::{Refusal, parsed, ready};
+use super::jobs;
 use crate::jobs::Job;
 use crate::recording::{Ready, Viewed};
 use crate::reply::Reply;
@@ -52,11 +52,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     let ready = ready(viewed)?;
     let filter = area.tasks(&ready)?;
     let (begin, rows, recording) = (ready.index.tail().begin, rows(&ready), viewed.recording());
-    let work = move |job: &Job| {
-        let answer = find(job, &recording, &filter, &rows, begin)?;
-        serde_json::to_value(answer).map_err(|error| error.to_string())
-    };
-    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
+    jobs::start(viewed, move |job| find(job, &recording, &filter, &rows, begin))
 }
 
 fn rows(ready: &Ready) -> Rows {

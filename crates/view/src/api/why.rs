@@ -1,8 +1,8 @@
 //! `why` starts to find what a thread or task waited for in a window: its critical path, as `tracewing
 //! critical-path` prints it, and the same summed up by cause.
 
-use super::ask::{Refusal, busy, is_read, parsed, ready, refused, row};
-use super::jobs::Started;
+use super::ask::{Refusal, is_read, parsed, ready, refused, row};
+use super::jobs;
 use crate::jobs::Job;
 use crate::recording::{Ready, Viewed};
 use crate::reply::Reply;
@@ -101,11 +101,7 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     is_read(&ready, to)?;
     let target = Target::new(&filter)?;
     let (rows, recording) = (Rows::of(&ready), viewed.recording());
-    let work = move |job: &Job| {
-        let path = find(job, &recording, target, range)?;
-        serde_json::to_value(rows.answer(&path)).map_err(|error| error.to_string())
-    };
-    Ok(Reply::json(&Started { job: viewed.jobs.start(work).map_err(busy)? }))
+    jobs::start(viewed, move |job| Ok(rows.answer(&find(job, &recording, target, range)?)))
 }
 
 /// The filter that chooses a row's thread or task.
