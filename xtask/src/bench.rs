@@ -82,6 +82,7 @@ pub enum Comparison {
         cargo xtask bench view            a recording of 100 million events, made in the target folder: 20 minutes\n  \
         cargo xtask bench view --page     the same, and writes docs/reports/performance-view.md\n  \
         cargo xtask bench view --small    one of 10 million events: a minute\n  \
+        cargo xtask bench view --live     only what a viewer costs the recorder that it follows: 3 minutes\n  \
         cargo xtask bench view --quick    to see that everything works")]
     View(View),
 }
@@ -95,10 +96,13 @@ pub struct View {
     /// A short run: its figures mean little
     #[arg(long)]
     quick: bool,
+    /// Only what a viewer costs the recorder that it follows
+    #[arg(long, conflicts_with_all = ["small", "recording"])]
+    live: bool,
     /// A recording instead of one that is made
     #[arg(long, value_name = "TRACE")]
     recording: Option<PathBuf>,
-    /// Write docs/reports/performance-view.md
+    /// Write docs/reports/performance-view.md; with --live, its section
     #[arg(long, conflicts_with = "quick")]
     page: bool,
 }
@@ -283,7 +287,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::View(_) => packages::ensure(packages::FOR_BENCH_VIEW)?,
         _ => packages::ensure(packages::FOR_BENCH)?,
     }
-    cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
+    cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench", "--package", "shop"])?;
     if let Comparison::Preload(_) | Comparison::Functions(_) | Comparison::Families(_) = comparison {
         cargo(&["build", "--release", "--package", "tracewing-preload"])?;
     }
@@ -413,6 +417,9 @@ fn view(options: &View) -> Result<()> {
     bench.arg("--disk").arg(target_folder()?);
     if options.small {
         bench.arg("--small");
+    }
+    if options.live {
+        bench.arg("--live");
     }
     if let Some(recording) = &options.recording {
         bench.arg("--recording").arg(recording);

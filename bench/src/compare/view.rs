@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `answers` | how long answers of the server take |
 //! | `walk` | how long the page takes to open and to draw, and its memory |
+//! | `live` | what a viewer that follows a recording costs the recorder |
 //! | `server` | the server that is measured, and a client that asks it as the page does |
 //! | `browser` | a page in Chromium |
 //! | `random` | windows that look like chance |
@@ -15,6 +16,7 @@
 
 mod answers;
 mod browser;
+mod live;
 mod page;
 mod random;
 mod server;
@@ -51,6 +53,9 @@ pub struct Options {
     /// A million events, to see that everything works: its figures mean little
     #[arg(long)]
     quick: bool,
+    /// Only what a viewer costs the recorder that it follows
+    #[arg(long, conflicts_with_all = ["small", "recording"])]
+    live: bool,
     /// A recording instead of one that is made
     #[arg(long, value_name = "TRACE")]
     recording: Option<PathBuf>,
@@ -74,6 +79,7 @@ struct Size {
     /// How often an index is made, and the page opened.
     indexes: usize,
     openings: usize,
+    live: live::Size,
 }
 
 /// Everything that was found.
@@ -108,6 +114,10 @@ pub fn run(options: &Options) -> Result<()> {
         walk: Duration::from_secs(seconds),
         indexes,
         openings,
+        live: match options.quick {
+            true => live::Size { seconds: 2, rounds: 1 },
+            false => live::Size { seconds: 15, rounds: 5 },
+        },
     };
     let size = match (options.quick, options.small) {
         (true, _) => size(1_000_000, 20, 3, 1, 1),
@@ -119,6 +129,11 @@ pub fn run(options: &Options) -> Result<()> {
         None => tempfile::tempdir(),
     };
     let folder = folder.context("cannot make a folder for the recording")?;
+    if options.live {
+        let part = live::measure(&options.tracewing, folder.path(), &size.live)?;
+        print!("{}", page::section(&part)?);
+        return options.page.as_deref().map_or(Ok(()), |folder| page::replace(&part, folder));
+    }
     let machine = machine::describe(folder.path());
     let recording = match &options.recording {
         Some(recording) => recording.clone(),
@@ -162,7 +177,7 @@ fn measure(options: &Options, recording: &Path, home: &Path, size: &Size) -> Res
         seconds.push(made.seconds);
         memory.push(made.peak);
     }
-    let mut server = Server::start(tracewing, recording, home)?;
+    let mut server = Server::start(tracewing, recording, home, &[])?;
     let facts = facts(&mut server)?;
     let rates = seconds.iter().map(|seconds| facts.events / 1e6 / seconds).collect();
     let share = bytes(&home.join("index"))? as f64 * 100.0 / bytes(recording)? as f64;
@@ -181,7 +196,9 @@ fn measure(options: &Options, recording: &Path, home: &Path, size: &Size) -> Res
     let mut browser = Browser::start(WIDTH, HEIGHT)?;
     let (openings, server) = walk::openings(&mut browser, tracewing, recording, home, size)?;
     let walk = walk::walk(&mut browser, &server, size)?;
-    Ok((facts, vec![index, answers, openings, walk]))
+    drop((browser, server));
+    let live = live::measure(tracewing, home, &size.live)?;
+    Ok((facts, vec![index, answers, openings, walk, live]))
 }
 
 fn facts(server: &mut Server) -> Result<Facts> {

@@ -135,23 +135,52 @@ pub fn text(results: &Results) -> Result<String> {
     if results.machine.iter().any(|(word, value)| *word == "load at the start" && is_busy(value)) {
         writeln!(text, "\n{BUSY}")?;
     }
-    for Part { title, about, figures } in &results.parts {
-        writeln!(
-            text,
-            "\n## {title}\n\n{about}\n\n| | required | measured | spread | |\n|---|--:|--:|---|---|"
-        )?;
-        for figure in figures {
-            writeln!(text, "{}", figure.line())?;
-        }
+    for part in &results.parts {
+        text.push_str(&section(part)?);
     }
-    writeln!(text, "\n## Compared with Perfetto\n\n{PERFETTO}")?;
+    writeln!(text, "\n{LAST}\n\n{PERFETTO}")?;
     Ok(text)
+}
+
+/// What was found about one thing.
+pub fn section(Part { title, about, figures }: &Part) -> Result<String> {
+    let mut text = String::new();
+    writeln!(text, "\n## {title}\n\n{about}\n\n| | required | measured | spread | |\n|---|--:|--:|---|---|")?;
+    for figure in figures {
+        writeln!(text, "{}", figure.line())?;
+    }
+    Ok(text)
+}
+
+/// Replaces what the page of a folder says about one thing, or adds it; all else stays.
+pub fn replace(part: &Part, folder: &Path) -> Result<()> {
+    let path = folder.join(PAGE);
+    let page = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let page = replaced(&page, part.title, &section(part)?)
+        .with_context(|| format!("{} has not the sections of this command", path.display()))?;
+    std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A page with another section of a title; `None` if it is not such a page.
+fn replaced(page: &str, title: &str, section: &str) -> Option<String> {
+    let head = |title: &str| page.find(&format!("\n{title}\n"));
+    let (from, to) = match head(&format!("## {title}")) {
+        Some(from) => (from, from + 1 + page[from + 1..].find("\n## ")?),
+        None => {
+            let last = head(LAST)?;
+            (last, last)
+        }
+    };
+    Some(format!("{}{section}{}", &page[..from], &page[to..]))
 }
 
 /// Whether a load average says that others use the CPUs, too.
 fn is_busy(load: &str) -> bool {
     load.split_whitespace().next().and_then(|load| load.parse().ok()).is_some_and(|load: f64| load > 1.0)
 }
+
+/// The heading of the last section.
+const LAST: &str = "## Compared with Perfetto";
 
 const BUSY: &str = "**The machine was busy with other programs when this was measured: times are longer than on an \
      idle machine, and rates lower. Memory and sizes are not affected.**";
@@ -181,6 +210,16 @@ mod tests {
         assert_eq!(line(0.5), "| t | at most 5 | 3.00 | 2.00 to 6.00 | holds |");
         assert_eq!(line(1.0), "| t | at most 5 | 9.00 | 3.00 to 9.00 | **fails** |");
         assert_eq!(Figure::largest("t", vec![7.0]).line(), "| t |  | 7.00 |  |  |");
+    }
+
+    #[test]
+    fn a_section_is_replaced_or_comes_before_the_last_one() {
+        let page = "# A\n\n## One\n\nold\n\n## Compared with Perfetto\n\nno\n";
+        let replaced = |title: &str| replaced(page, title, &format!("\n## {title}\n\nnew\n"));
+        let last = "\n## Compared with Perfetto\n\nno\n";
+        assert_eq!(replaced("One"), Some(format!("# A\n\n## One\n\nnew\n{last}")));
+        assert_eq!(replaced("Two"), Some(format!("# A\n\n## One\n\nold\n\n## Two\n\nnew\n{last}")));
+        assert_eq!(super::replaced("# B\n", "One", ""), None);
     }
 
     #[test]

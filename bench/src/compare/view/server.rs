@@ -24,9 +24,9 @@ pub struct Server {
 
 impl Server {
     /// Starts one; it can answer, though there may be no index yet. Folders of the user's are in `home`.
-    pub fn start(tracewing: &Path, recording: &Path, home: &Path) -> Result<Self> {
+    pub fn start(tracewing: &Path, recording: &Path, home: &Path, more: &[&str]) -> Result<Self> {
         let mut command = Command::new(tracewing);
-        command.arg("view").arg(recording).arg("--no-open").arg("--index").arg(home.join("index"));
+        command.arg("view").arg(recording).arg("--no-open").args(more).arg("--index").arg(home.join("index"));
         for name in ["XDG_DATA_HOME", "XDG_CACHE_HOME"] {
             command.env(name, home.join(name));
         }

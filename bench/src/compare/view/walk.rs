@@ -47,7 +47,7 @@ pub fn openings(
 fn open(browser: &mut Browser, tracewing: &Path, recording: &Path, home: &Path) -> Result<(f64, Server)> {
     browser.navigate("about:blank")?;
     let begin = Instant::now();
-    let server = Server::start(tracewing, recording, home)?;
+    let server = Server::start(tracewing, recording, home, &[])?;
     browser.navigate(&server.address)?;
     let is_drawn = "!!window.tracewing && document.querySelector('#cover').hidden && tracewing.isIdle() \
                     && Object.keys(tracewing.drawn()).length > 0";
