@@ -25,9 +25,6 @@ const KILL_RECORDER_EVERY: u64 = 12;
 const KILL_SERVICE_EVERY: u64 = 9;
 /// After this time, it is printed what is not given back.
 const LATE: Duration = Duration::from_secs(30);
-/// Descriptors of the regions that programs of a user share, which are made when they are first needed and
-/// stay: two regions of each of two users, with two descriptors each.
-const OF_REGIONS: usize = 8;
 /// Rounds without an archive or a snapshot, which may not be asked for more often than every two seconds.
 const ASKED_EVERY: Duration = Duration::from_secs(3);
 /// What all archives together may have, in bytes.
@@ -37,6 +34,8 @@ const TOTAL: u64 = 8 << 20;
 #[derive(Clone, Copy)]
 pub struct Taken {
     pub descriptors: usize,
+    /// Those of them that are buffers in memory.
+    regions: usize,
     pub threads: usize,
     pub resident_kib: u64,
 }
@@ -44,29 +43,42 @@ pub struct Taken {
 impl Taken {
     pub fn by(pid: u32) -> Self {
         let entries = |folder: &str| fs::read_dir(format!("/proc/{pid}/{folder}")).unwrap();
-        // There is a stream for each user and CPU, from its first packet on.
-        let is_stream = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with("user"));
+        // Streams and their indexes begin with their first packet: one for each CPU and user, and for users
+        // whose programs live at the same time.
+        let is_of_streams = |folder: &Path| folder.ends_with("user") || folder.ends_with("user/index");
+        let is_stream = |path: &Path| path.parent().is_some_and(is_of_streams);
         let targets = entries("fd").filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
-        let descriptors = targets.filter(|path| !is_stream(path)).count();
+        let targets: Vec<PathBuf> = targets.filter(|path| !is_stream(path)).collect();
+        let is_region = |path: &&PathBuf| path.to_string_lossy().starts_with("/memfd:tracewing");
+        let (descriptors, regions) = (targets.len(), targets.iter().filter(is_region).count());
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         let resident_kib = resident.trim().trim_end_matches(" kB").parse().unwrap();
-        Self { descriptors, threads: entries("task").count(), resident_kib }
+        Self { descriptors, regions, threads: entries("task").count(), resident_kib }
+    }
+
+    /// Descriptors of all but regions.
+    fn others(&self) -> usize {
+        self.descriptors - self.regions
     }
 
     fn by_all(pids: impl Iterator<Item = u32>) -> Self {
-        pids.map(Self::by).fold(Self { descriptors: 0, threads: 0, resident_kib: 0 }, |sum, one| Self {
-            descriptors: sum.descriptors + one.descriptors,
-            threads: sum.threads + one.threads,
-            resident_kib: sum.resident_kib + one.resident_kib,
-        })
+        pids.map(Self::by).fold(
+            Self { descriptors: 0, regions: 0, threads: 0, resident_kib: 0 },
+            |sum, one| Self {
+                descriptors: sum.descriptors + one.descriptors,
+                regions: sum.regions + one.regions,
+                threads: sum.threads + one.threads,
+                resident_kib: sum.resident_kib + one.resident_kib,
+            },
+        )
     }
 }
 
 impl std::fmt::Display for Taken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { descriptors, threads, resident_kib } = self;
-        write!(f, "{descriptors} descriptors, {threads} threads, {resident_kib} KiB")
+        let Self { descriptors, regions, threads, resident_kib } = self;
+        write!(f, "{descriptors} descriptors ({regions} of regions), {threads} threads, {resident_kib} KiB")
     }
 }
 
@@ -219,13 +231,13 @@ fn round(sessions: &Background, users: &[Vec<String>], at_once: usize) -> (Vec<P
     (pilots, emitted)
 }
 
-/// Recorders need no more than they had at first. Regions of the last programs are given back once the
-/// recorders have seen that nothing writes to them.
+/// Recorders need no more than they had at first, and have no regions: those of the last programs are given
+/// back once the recorders have seen that nothing writes to them.
 fn stays_flat(first: &[(u32, Taken)]) {
     let is_flat = |(pid, at_first): &(u32, Taken)| {
         let now = Taken::by(*pid);
         // One thread begins when the first archive is removed.
-        now.descriptors <= at_first.descriptors + OF_REGIONS && now.threads <= at_first.threads + 1
+        now.others() <= at_first.others() && now.regions == 0 && now.threads <= at_first.threads + 1
     };
     let begin = Instant::now();
     tracewing_testing::wait_until("the recorders have given back what they took", || {

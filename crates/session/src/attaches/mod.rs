@@ -29,7 +29,7 @@ use tracewing_units::Pid;
 use crate::attached::{By, Here, NotAttached, Outcome, Wanted, attach, dispose, is_connection};
 use crate::credentials::peer;
 use message::{Request, decode_outcome};
-use serve::{PTRACE, READERS, serve};
+use serve::{MOST, PTRACE, READERS, serve};
 
 /// How long an attempt may take, with all calls in the program.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -60,7 +60,9 @@ impl Attaches {
         let is_ready = |helper: &Helper| {
             helper.ask(&Request::Begin.encode(), STARTING).is_ok_and(|reply| reply.bytes == [1])
         };
-        Self(helper.filter(is_ready).map(Arc::new))
+        // Each attempt has a thread of its own, and a user's have a limit.
+        let helper = helper.filter(is_ready).map(|helper| helper.with_most_late(MOST));
+        Self(helper.map(Arc::new))
     }
 
     /// Whether this process does it itself.

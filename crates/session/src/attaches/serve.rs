@@ -27,7 +27,7 @@ pub(super) const READERS: CapabilitySet =
 /// both.
 const LIMITS: Limits = Limits { time: Duration::from_secs(5), memory: 256 << 20 };
 /// Maximum number of attempts in flight: more than a recorder begins.
-const MOST: usize = 256;
+pub(super) const MOST: usize = 256;
 /// How long an attempt may look for a thread.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
