@@ -181,7 +181,7 @@ export class Page {
     this.picture.mark(this.layout, this.marks);
     if (this.path) this.picture.path(this.layout, this.path.steps);
     this.live?.draw();
-    label($("labels"), this.layout, this.chosen);
+    label($("labels"), this.layout, this.chosen, this.picture.edges);
     this.picture.askNames(this.layout, Boolean(this.live?.follows), () => this.redraw(), this.series);
     void this.tiles.ask();
     tip(this);

@@ -41,6 +41,8 @@ export class Picture {
     };
     /** Of counters, the values that are seen. @type {Map<number, [number, number, number][]>} */
     this.values = new Map();
+    /** And the values at the lower and the upper edge of the track. @type {Map<number, [number, number]>} */
+    this.edges = new Map();
     /** @type {Map<number, [number, number, number][]>} */
     this.spans = new Map();
     /** @type {Map<number, State>} */
@@ -106,7 +108,8 @@ export class Picture {
       const [from, to] = this.times(track.id);
       const tiles = this.tiles.get(track.id, from, to, shift);
       if (track.counter) {
-        levels(tiles, from, to, wide, track.counter, sums, this.rows.valued.of(track.id, wide * 3));
+        const edges = levels(tiles, from, to, wide, track.counter, isSeries(track.id), sums, this.rows.valued.of(track.id, wide * 3));
+        this.edges.set(track.id, edges);
       } else {
         columns(tiles, from, to, wide, sums);
       }

@@ -172,9 +172,10 @@ export function counts(tiles, from, to, width, found, names) {
  * The least, the greatest and the last value of a counter in each column, NaN where none is known; and as shares
  * of the greatest of all: up to the least, and from there to the greatest of the column.
  * @param {Tile[]} tiles @param {number} from @param {number} to @param {number} width @param {{least: number, most: number}} range of all values
- * @param {Float32Array} sums @param {Float32Array} values
+ * @param {boolean} isFitted whether the track is only as high as what is seen: then it changes by powers of two
+ * @param {Float32Array} sums @param {Float32Array} values @returns {[number, number]} the values at the lower and the upper edge
  */
-export function levels(tiles, from, to, width, range, sums, values) {
+export function levels(tiles, from, to, width, range, isFitted, sums, values) {
   values.fill(NaN);
   sums.fill(0);
   const scale = width / (to - from);
@@ -194,7 +195,10 @@ export function levels(tiles, from, to, width, range, sums, values) {
   }
   // Below 0, the track begins at the least value.
   const base = Math.min(0, range.least);
-  const high = Math.max(range.most, base) - base || 1;
+  let high = Math.max(range.most, base) - base || 1;
+  let seen = 0;
+  for (let at = 1; isFitted && at < width * 3; at += 3) if (values[at] - base > seen) seen = values[at] - base;
+  while (seen > 0 && seen <= high / 2) high /= 2;
   for (let column = 0; column < width; column++) {
     const [least, greatest] = [values[column * 3], values[column * 3 + 1]];
     if (Number.isNaN(least)) continue;
@@ -202,6 +206,7 @@ export function levels(tiles, from, to, width, range, sums, values) {
     sums[column * COUNT + FILL] = Math.max(1e-6, (least - base) / high);
     sums[column * COUNT + RANGE] = (greatest - least) / high;
   }
+  return [base, base + high];
 }
 
 /**

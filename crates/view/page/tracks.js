@@ -4,7 +4,7 @@
 
 import { hasOptions, isChosen, parsed } from "./filter.js";
 import { SECOND, isSeries, sideOf } from "./sides.js";
-import { duration } from "./time.js";
+import { duration, quantity } from "./time.js";
 
 /** Height of a track, in pixels. */
 export const HEIGHT = 24;
@@ -235,18 +235,18 @@ export class Layout {
 
 /**
  * Puts labels into the page.
- * @param {HTMLElement} place @param {Layout} layout @param {Node | null} chosen
+ * @param {HTMLElement} place @param {Layout} layout @param {Node | null} chosen @param {Map<number, [number, number]>} edges of counters
  */
-export function label(place, layout, chosen) {
-  const labels = layout.seen().map(({ track, at, y }) => one(track, at, y, track === chosen));
+export function label(place, layout, chosen, edges) {
+  const labels = layout.seen().map(({ track, at, y }) => one(track, at, y, track === chosen, edges.get(track.id ?? -1)));
   place.replaceChildren(...labels.reverse());
   const active = labels.find((label) => label.classList.contains("chosen"));
   if (active) place.setAttribute("aria-activedescendant", active.id);
   else place.removeAttribute("aria-activedescendant");
 }
 
-/** @param {Node} track @param {number} at @param {number} top @param {boolean} isChosen */
-function one(track, at, top, isChosen) {
+/** @param {Node} track @param {number} at @param {number} top @param {boolean} isChosen @param {[number, number] | undefined} edges of a counter */
+function one(track, at, top, isChosen, edges) {
   const label = document.createElement("div");
   const hasParts = track.children.length > 0;
   const classes = { group: isGroup(track), part: isPart(track), note: track.kind === "note", pinned: Boolean(track.isPinned), chosen: isChosen };
@@ -270,7 +270,9 @@ function one(track, at, top, isChosen) {
   label.title = track.number && track.kind !== "events" ? `${track.name}, ${track.kind} ${track.number}` : track.name;
   label.append(part("fold", hasParts ? (track.folded ? "▸" : "▾") : ""), what);
   if (track.kind === "note") return label;
-  label.append(part("used", track.used > 0 ? duration(track.used) : ""));
+  const scale = track.counter && edges ? scaled(edges, track.counter.unit) : "";
+  label.append(part("used", track.used > 0 ? duration(track.used) : scale));
+  if (scale) label.title = `${track.name}: the track is as high as ${scale}`;
   if (track.id !== null) {
     const pin = part("pin", track.isPinned ? "unpin" : "pin");
     pin.title = track.isPinned ? "Back to its place (I)" : "Keep it at the top (I)";
@@ -278,6 +280,13 @@ function one(track, at, top, isChosen) {
     if (isSeries(track.id)) label.append(Object.assign(part("pin remove", "remove"), { title: "Remove this counter (Delete)" }));
   }
   return label;
+}
+
+/** The values at the edges of a counter. @param {[number, number]} edges @param {string} unit */
+function scaled([low, high], unit) {
+  const short = (/** @type {number} */ value) => value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 });
+  const [from, to] = [low, high].map((value) => (unit === "" ? short(value) : quantity(Number(value.toPrecision(3)), unit)));
+  return low === 0 ? to : `${from} to ${to}`;
 }
 
 /**

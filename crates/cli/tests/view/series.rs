@@ -186,6 +186,8 @@ fn the_page_draws_a_field_of_an_event_and_links_have_it() {
     let row = browser.value("tracewing.series()[0].row").as_u64().unwrap();
     let shown = "tracewing.shown().find(({ kind }) => kind === 'counter').name";
     assert_eq!(browser.value(shown), "shop:served delta");
+    // Its name says which values the edges are.
+    browser.wait("document.querySelector('.track.chosen .used').textContent.includes(' to ')");
     let length = all.last().unwrap().2;
     for window in [(0, length), (length / 3, length / 2), (length / 3, length / 3 + 400_000)] {
         is_drawn(&mut browser, row, &all, window);
@@ -234,5 +236,43 @@ fn the_page_draws_a_field_of_an_event_and_links_have_it() {
     assert_eq!(browser.value("tracewing.shown().some(({ kind }) => kind === 'counter')"), false);
     browser.value("history.back()");
     browser.wait("tracewing.series()[0]?.isDone && tracewing.series()[0].field === 'payload.delta'");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn a_track_is_as_high_as_what_is_seen_needs() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&crate::client::stored("clerks"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    // Of columns with the least and the greatest value: the edges, and the shares of both colours.
+    let found = browser.value(
+        "import('/pixels.js').then(({ levels }) => {
+            const tiles = (columns) => {
+                const words = new Uint32Array(columns.length * 7), numbers = new Float32Array(words.buffer);
+                columns.forEach(([least, most], at) => {
+                    [words[at * 7], words[at * 7 + 1]] = [at, 1];
+                    numbers.set([least, most, most], at * 7 + 3);
+                });
+                return [{ runs: { words, bytes: new Uint8Array(words.buffer), count: columns.length }, shift: 0, first: 0 }];
+            };
+            const of = (columns, least, most, isFitted) => {
+                const sums = new Float32Array(2 * 14), values = new Float32Array(6);
+                const edges = levels(tiles(columns), 0, 2, 2, { least, most }, isFitted, sums, values);
+                return [edges, ...[...sums].filter((share) => share > 0).map((share) => Math.round(share * 1000) / 1000)];
+            };
+            const spike = [[1, 2], [3, 4]];
+            return [of(spike, 1, 64, false), of(spike, 1, 64, true), of([[-4, -2], [0, 4]], -4, 4, true), of([[0, 0]], 0, 0, true)];
+        })",
+    );
+    let expected = object!([
+        [[0, 64], 0.016, 0.016, 0.016, 0.047],
+        [[0, 4], 0.25, 0.25, 0.25, 0.75],
+        [[-4, 4], 0.25, 0, 0.5, 0.5],
+        [[0, 1], 0],
+    ]);
+    assert_eq!(found, expected);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
