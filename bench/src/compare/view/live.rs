@@ -95,7 +95,7 @@ fn one(tracewing: &Path, home: &Path, seconds: u64, browser: Option<&mut Browser
     let status = recorder.wait()?;
     ensure!(status.success(), "tracewing record ended with {status}");
     let (recorder, viewer, lasted) = followed?;
-    let info = Command::new(tracewing).args(["stats", "--json"]).arg(&trace).output()?;
+    let info = Command::new(tracewing).args(["stats", "--format", "json"]).arg(&trace).output()?;
     let stats: Value = serde_json::from_slice(&info.stdout).context("tracewing stats has printed no JSON")?;
     let counts = stats["events"].as_array().into_iter().flatten();
     let events = counts.filter_map(|row| row["events"].as_f64()).sum();

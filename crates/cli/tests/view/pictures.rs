@@ -69,7 +69,8 @@ fn pictures_of_the_page_have_no_faults() {
         let mut browser = Browser::start(width, height);
         browser.open(&viewer.address());
         assert_eq!(browser.value(FAULTS), object!([]), "{width} at first");
-        // A part of the work, with its statistics: of a long recording, so little that states are seen one by one.
+        // A part of the work, with its statistics: of a long recording, so little that states are seen one by
+        // one.
         browser.value(
             "(({ view }) => view.set(view.length * 0.3, view.length * 0.3 + Math.min(view.length * 0.32, 12e6)))(tracewing)",
         );
