@@ -304,7 +304,10 @@ fn print_totals(out: &mut impl Write, found: &Shown) -> IoResult<()> {
         (_, None | Some(0)) => Ok(()),
         (chains, Some(cut)) => {
             let cause = match all.copies_stacks {
-                true => "stacks that are larger than their copies, or code without unwind tables",
+                true => {
+                    "stacks that are larger than their copies (--call-graph dwarf,60K copies most), or code without unwind \
+                     tables"
+                }
                 false => {
                     "functions that were compiled without frame pointers (record with --call-graph dwarf)"
                 }

@@ -102,6 +102,16 @@ pub struct Which {
     session: Option<String>,
 }
 
+/// What is listed, and how.
+#[derive(Debug, clap::Args)]
+pub struct Listed {
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    format: TextFormatOption,
+}
+
 const CHANNEL_EXAMPLES: &str = "\
 Examples:
   tracewing channel add web errors -e '*' --level error --on-full overwrite
@@ -147,7 +157,7 @@ enum ChannelCommand {
         name: String,
     },
     /// Print the channels of a session, with their options
-    List(Which),
+    List(Listed),
 }
 
 const TRIGGER_EXAMPLES: &str = "\
@@ -202,7 +212,7 @@ enum TriggerCommand {
         name: String,
     },
     /// Print the triggers of a session, with their options
-    List(Which),
+    List(Listed),
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -239,7 +249,9 @@ pub fn channel(args: ChannelArgs) -> Result<ExitCode> {
             );
             Ok(())
         }),
-        ChannelCommand::List(which) => print_options(&which.of(&store)?.channels),
+        ChannelCommand::List(listed) => {
+            print_options("channel", &listed.which.of(&store)?.channels, listed.format.format)
+        }
     }
 }
 
@@ -259,14 +271,20 @@ pub fn trigger(args: TriggerArgs) -> Result<ExitCode> {
                 .with_context(|| format!("the session has no trigger {name}"))?;
             Ok(())
         }),
-        TriggerCommand::List(which) => print_options(&which.of(&store)?.triggers),
+        TriggerCommand::List(listed) => {
+            print_options("trigger", &listed.which.of(&store)?.triggers, listed.format.format)
+        }
     }
 }
 
-fn print_options(all: &BTreeMap<String, toml::Table>) -> Result<ExitCode> {
-    let mut out = screen::stdout(Form::Text);
+/// Prints channels or triggers with their options: in JSON, a line for each.
+fn print_options(kind: &str, all: &BTreeMap<String, toml::Table>, format: TextFormat) -> Result<ExitCode> {
+    let mut out = screen::stdout(format.into());
     for (name, options) in all {
-        writeln!(out, "{name}  {}", shown(&definition::command_line(options)))?;
+        match format {
+            TextFormat::Text => writeln!(out, "{name}  {}", shown(&definition::command_line(options)))?,
+            TextFormat::Json => writeln!(out, "{}", serde_json::json!({ kind: name, "options": options }))?,
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -340,6 +358,7 @@ fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
             TextFormat::Json => {
                 let line = serde_json::json!({
                     "session": definition.name, "state": state, "output": definition.output, "channels": channels,
+                    "triggers": definition.triggers.keys().collect::<Vec<_>>(),
                 });
                 writeln!(out, "{line}")?;
             }

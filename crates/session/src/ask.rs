@@ -138,6 +138,7 @@ impl std::fmt::Display for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.is_flight_recorder { "flight recorder" } else { "recorder" };
         let name = if self.name.is_empty() { String::new() } else { format!("{}, ", self.name) };
-        write!(f, "{} ({name}{kind} of {}, into {})", self.pid, self.command, self.output.display())
+        let of = if self.command.is_empty() { "no command" } else { &self.command };
+        write!(f, "{} ({name}{kind} of {of}, into {})", self.pid, self.output.display())
     }
 }

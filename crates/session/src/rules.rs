@@ -10,6 +10,7 @@ use tracewing_rules::{Action, Decision, Fit as PredicateFit, Glob, Process, Rule
 use tracewing_units::Pid;
 use tracewing_vocabulary::function::Entry;
 use tracewing_vocabulary::own;
+use tracewing_vocabulary::user_thread::Origin;
 
 use crate::preload::Preload;
 use crate::program::Program;
@@ -95,7 +96,8 @@ impl RecordingRules {
             }
             let is_offered = |glob: &&Glob| names().any(|name| glob.matches(name));
             let unmet: Vec<&Glob> = rule.events.iter().filter(|glob| !is_offered(glob)).collect();
-            for glob in &unmet {
+            // The rule for the names of tasks comes with others.
+            for glob in unmet.iter().filter(|glob| glob.to_string() != Origin::NAME) {
                 hints.push(format!("no event matched -e '{glob}'; see `tracewing sites`"));
             }
             if unmet.is_empty() {

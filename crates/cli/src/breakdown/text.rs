@@ -49,7 +49,9 @@ fn print_process<'b>(
         (Some(number), "") => writeln!(out, "Process {number}")?,
         (Some(number), name) => writeln!(out, "Process {number} ({})", shown(name))?,
     }
-    layout.table(&rows::inside(process, known)).print(out)?;
+    let inside = rows::inside(process, known);
+    layout.table(&inside).print(out)?;
+    print_rest(out, inside.len(), layout)?;
     print_totals(out, process, known)?;
     if !process.outside.is_empty() {
         writeln!(out)?;
@@ -70,6 +72,15 @@ fn print_process<'b>(
     });
     print_short(out, "its threads", "threads", &lines.collect::<Vec<_>>())?;
     writeln!(out)?;
+    Ok(())
+}
+
+/// Says how many of a table's rows -n leaves out.
+fn print_rest(out: &mut impl Write, all: usize, layout: &Layout<Line<'_>>) -> Result<()> {
+    let left_out = all.saturating_sub(layout.rows());
+    if left_out > 0 {
+        writeln!(out, "and {}; --sort chooses which are first", count_of(left_out, "more row"))?;
+    }
     Ok(())
 }
 

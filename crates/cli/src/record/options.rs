@@ -259,6 +259,13 @@ fn check_subject(args: &Args, has_running: bool) -> Result<()> {
              --with for those of another recording), all programs (--all), or the whole machine (--system-wide)"
         );
     }
+    let is_machine_alone = args.command.is_empty() && !has_running && args.with.is_none() && !args.all;
+    if is_machine_alone && !matches!(args.selection.enable(&args.condition), Requested::Nothing) {
+        bail!(
+            "-e, --where and their like choose events of programs, and --system-wide alone records none: choose kernel events \
+             with -k, or add --all or a command"
+        );
+    }
     Ok(())
 }
 

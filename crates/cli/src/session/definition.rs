@@ -42,6 +42,8 @@ const KERNEL_EVENT: &str = "kernel-event";
 /// Those that say what is recorded of programs.
 const OF_PROGRAMS: [&str; 8] =
     ["event", "exclude", "provider", "level", "major", "process", "where", "context"];
+/// Those that name events of the kernel.
+const OF_KERNEL: [&str; 3] = [KERNEL_EVENT, "probe", "usdt"];
 /// Those for which a channel has to say that it records the whole machine.
 const OF_MACHINE: [&str; 3] = ["probe", "usdt", "profile"];
 
@@ -178,6 +180,18 @@ fn is_of_channels(options: &Table) -> bool {
 pub fn check(options: &Table, is_trigger: bool) -> Result<()> {
     if is_trigger && options.contains_key("context") {
         bail!("--context is an option of channels");
+    }
+    let has_any = |names: &[&str]| names.iter().any(|name| options.contains_key(*name));
+    if options.contains_key(KERNEL_EVENT) && options.contains_key("where") && !has_any(&["event", "provider"])
+    {
+        bail!(
+            "--where is a condition of events of programs, and none are named: the kernel's events (-k) have no conditions"
+        );
+    }
+    if is_trigger && !is_of_channels(options) && !has_any(&OF_PROGRAMS) && !has_any(&OF_KERNEL) {
+        bail!(
+            "a trigger waits for events (-e, -k, --probe) or for full buffers and sizes (--when-full, --when-size)"
+        );
     }
     let of_machine = OF_MACHINE.iter().find(|option| options.contains_key(**option));
     if let Some(option) = of_machine.filter(|_| implied(options) == ["--all"]) {

@@ -329,7 +329,7 @@ fn report(one: &Running) -> bool {
         "{}: {} events, {} lost, {} in {:.3} s in {}",
         one.name,
         crate::table::number(number("events")),
-        record_summary::lost(number("lost"), is_unknown),
+        record_summary::lost(number("lost_events"), is_unknown),
         bytes(number("bytes")),
         summary["seconds"].as_f64().unwrap_or(0.0),
         shown(&one.output.to_string_lossy()),

@@ -95,6 +95,11 @@ impl<R> Layout<R> {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
+    /// How many rows are printed at most.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// As many rows as are printed, of those that come with the table and are in an order of their own.
     pub fn first<T>(&self, rows: impl IntoIterator<Item = T>) -> Vec<T> {
         rows.into_iter().take(self.rows).collect()

@@ -108,6 +108,9 @@ fn what_a_channel_cannot_do_with_kernel_events_is_said_in_its_words() {
     let sessions = Background::new();
     sessions.succeeds("session create web");
     for (line, why) in [
+        ("channel add web k -k sched_switch --where prev_pid==1", "have no conditions"),
+        ("trigger add web k -k sched_switch --where prev_pid==1 --do notify", "have no conditions"),
+        ("trigger add web k --do notify", "a trigger waits for events"),
         ("channel add web k -k sched_switch --on-full block", "programs and the kernel never wait"),
         (
             "channel add web k --profile",

@@ -65,6 +65,23 @@ fn programs_that_run_and_those_that_start_later_are_recorded() {
 }
 
 #[test]
+fn the_end_of_a_session_says_how_much_was_lost() {
+    let sessions = Background::new();
+    sessions.succeeds("session create small -e pilot:* -o traces --sub-buffers 2 --sub-buffer-size 4K");
+    sessions.start("small");
+    let mut pilot = Pilot::start(&sessions);
+    wait_until("the program is recorded", || sessions.channel("small", "main")["programs"] == 1);
+    let emitted = pilot.emit(300_000);
+    let stopped = sessions.succeeds("session stop small");
+    let notes = stopped.notes();
+    let (_, figures) = notes.split_once("small/main: ").unwrap_or_else(|| panic!("{notes}"));
+    let (events, rest) = figures.split_once(" events, ").unwrap();
+    let (lost, _) = rest.split_once(" lost").unwrap();
+    let [events, lost] = [events, lost].map(|text| text.replace(',', "").parse::<u64>().unwrap());
+    assert!(lost > 0 && events + lost >= emitted, "{notes}");
+}
+
+#[test]
 fn an_event_goes_to_each_channel_that_wants_it() {
     let sessions = Background::new();
     sessions.succeeds("session create web -e pilot:*");

@@ -65,8 +65,8 @@ struct Code {
     /// Sorted by address.
     functions: Vec<Function>,
     segments: Segments,
-    /// Build id in hexadecimal; empty if there is none.
-    build_id: String,
+    /// Build id in hexadecimal; empty if there is none, `None` if there is no such file.
+    build_id: Option<String>,
 }
 
 /// A function of a file.
@@ -128,10 +128,11 @@ impl Symbols {
         address.and_then(inlined).unwrap_or_default()
     }
 
-    /// Whether the file at `path` has a build id different from this one; `false` if one of them has none.
+    /// Whether the file at `path` has another build id than this one, or none; `false` if this one is empty,
+    /// and where there is no file.
     pub fn is_replaced(&mut self, path: &str, build_id: &str) -> bool {
-        let known = &self.code(path).build_id;
-        !known.is_empty() && !build_id.is_empty() && known != build_id
+        let present = &self.code(path).build_id;
+        !build_id.is_empty() && present.as_ref().is_some_and(|present| present != build_id)
     }
 
     /// The name of that function, or file and address if the file has no name for it.
@@ -209,14 +210,14 @@ fn read(path: &Path) -> Option<Code> {
     Some(Code {
         functions: in_order(functions_of(&file, |_| true)),
         segments: Segments::of(&file),
-        build_id: hexadecimal(build_id),
+        build_id: Some(hexadecimal(build_id)),
     })
 }
 
 /// Adds the functions of a stripped file whose symbols are installed in a file of their own.
 fn with_debug_file(mut code: Code) -> Code {
     let more = || {
-        let data = Content::open(&by_build_id(&code.build_id)?)?;
+        let data = Content::open(&by_build_id(code.build_id.as_ref()?)?)?;
         Some(functions_of(&object::File::parse(&data).ok()?, |_| true))
     };
     if let Some(more) = more() {
@@ -390,6 +391,7 @@ mod tests {
     fn this_program_knows_its_functions() {
         let own = std::env::current_exe().unwrap();
         let Code { functions, segments, build_id } = read(&own).unwrap();
+        let build_id = build_id.unwrap();
         assert!(functions.is_sorted_by_key(|function| function.begin));
         assert!(functions.iter().any(|function| function.name.ends_with("names_are_as_people_write_them")));
         let mut symbols = Symbols::new();
