@@ -253,6 +253,11 @@ impl Dir {
     pub fn size(&self) -> u64 {
         size_below(self.as_fd(), DEEPEST)
     }
+
+    /// Bytes of a file, or of all files in a folder and in the folders below it; links are not followed.
+    pub fn size_of(&self, name: impl AsRef<OsStr>) -> u64 {
+        size_at(self.as_fd(), name.as_ref(), DEEPEST)
+    }
 }
 
 /// Opens a folder in a folder, for reading its entries.
@@ -290,15 +295,16 @@ fn remove_below(parent: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Resul
 }
 
 fn size_below(folder: BorrowedFd<'_>, depth: usize) -> u64 {
-    let size = |name: OsString| {
-        let Ok(data) = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) else { return 0 };
-        match FileType::from_raw_mode(data.st_mode as RawMode) {
-            FileType::Directory if depth > 0 => {
-                open_below(folder, &name).map_or(0, |below| size_below(below.as_fd(), depth - 1))
-            }
-            FileType::RegularFile => data.st_size.try_into().unwrap_or(0),
-            _ => 0,
+    names(folder).into_iter().flatten().map(|name| size_at(folder, &name, depth)).sum()
+}
+
+fn size_at(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> u64 {
+    let Ok(data) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return 0 };
+    match FileType::from_raw_mode(data.st_mode as RawMode) {
+        FileType::Directory if depth > 0 => {
+            open_below(folder, name).map_or(0, |below| size_below(below.as_fd(), depth - 1))
         }
-    };
-    names(folder).into_iter().flatten().map(size).sum()
+        FileType::RegularFile => data.st_size.try_into().unwrap_or(0),
+        _ => 0,
+    }
 }

@@ -369,7 +369,7 @@ impl Archives {
         let (shared, is_last) = (self.shared.as_mut(), self.kept.len() == 1);
         self.options.total.is_some_and(|most| all > most)
             || shared.is_some_and(|shared| match is_over {
-                true => shared.is_due_at_end(all, &oldest.name) && !is_last,
+                true => !is_last && shared.is_due_at_end(all, &oldest.name),
                 false => shared.is_due(all, &oldest.name, Instant::now()),
             })
     }

@@ -1,9 +1,9 @@
 //! The room on the disk that the channels of a session share.
 //!
-//! Each channel has a recorder of its own, and all write below one folder. Each looks how much all of them
-//! have written there. Beyond the limit, the recorder with the oldest archive removes that one; the others
-//! wait for it, though not for long, since it may have been killed. No recorder removes another one's
-//! archives, and none asks another one.
+//! Each channel has a recorder of its own, and all write below one folder. Each looks at what all of them
+//! have there. If that is more than the limit, the oldest archives are to go, as many as it takes, and each
+//! recorder removes those of them that are its own. The others' are left to them, though not for long, since
+//! a recorder may have been killed. No recorder removes another one's archives, and none asks another one.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,13 +14,16 @@ use tracewing_files::Dir;
 
 use crate::archive_names::{FOLDER, key};
 
-/// Least time between two looks, and how many times as long as a look itself it is.
+/// Least time between two looks, how many times as long as a look itself it is, and most.
 const LOOK: Duration = Duration::from_millis(10);
 const PART: u32 = 20;
+const LONGEST: Duration = Duration::from_millis(100);
 /// Time that another recorder has to remove its oldest archive.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The same at the end of the recording, for all together.
 const ENDING: Duration = Duration::from_secs(1);
+/// Archives of a recorder, the newest, that may still grow: it completes one while it writes the next.
+const GROWING: usize = 2;
 
 /// What a recorder knows of the others.
 pub(crate) struct Shared {
@@ -31,17 +34,20 @@ pub(crate) struct Shared {
     /// The name of this recorder's folder in it.
     own: OsString,
     next_look: Option<Instant>,
-    /// Bytes of the others at the last look.
+    /// Bytes of the others at the last look, and what is not in archives.
     bytes: u64,
-    /// The oldest archive of each of the others that can remove one.
-    oldest: BTreeMap<OsString, String>,
-    /// Since when the same one is waited for.
-    awaited: Option<(OsString, String, Instant)>,
-    /// Those that were waited for in vain.
-    left: BTreeMap<OsString, String>,
+    /// The archives that the others can remove, by their age, each with its recorder's folder and bytes.
+    archives: BTreeMap<(Age, OsString), u64>,
+    /// Bytes of archives that grow no more, by their recorder's folder and their name.
+    known: BTreeMap<OsString, BTreeMap<String, u64>>,
+    /// Recorders that are to remove archives: the oldest one, and since when it is.
+    awaited: BTreeMap<OsString, (Age, Instant)>,
     /// Until when others are waited for at the end of the recording.
     end: Option<Instant>,
 }
+
+/// An archive's date and number.
+type Age = (String, u64);
 
 impl Shared {
     /// Nothing was looked at yet.
@@ -54,46 +60,22 @@ impl Shared {
             own,
             next_look: None,
             bytes: 0,
-            oldest: BTreeMap::new(),
-            awaited: None,
-            left: BTreeMap::new(),
+            archives: BTreeMap::new(),
+            known: BTreeMap::new(),
+            awaited: BTreeMap::new(),
             end: None,
         }
     }
 
     /// Whether this recorder, with so many bytes of its own, is to remove its oldest archive.
     pub(crate) fn is_due(&mut self, own: u64, oldest: &str, now: Instant) -> bool {
-        let is_fresh = self.next_look.is_none_or(|time| now >= time);
-        if is_fresh {
+        if self.next_look.is_none_or(|time| now >= time) {
             self.look();
-            self.next_look = Some(now + LOOK.max(now.elapsed() * PART));
+            self.next_look = Some(now + (now.elapsed() * PART).clamp(LOOK, LONGEST));
+            self.wait_for_others(own, oldest, now);
         }
-        if !self.is_too_much(own) {
-            self.awaited = None;
-            return false;
-        }
-        let Some((name, theirs)) = self.earlier(oldest) else { return true };
-        match &self.awaited {
-            Some((of, which, since)) if *of == name && *which == theirs => {
-                // What an older look has shown may be gone.
-                if is_fresh && now.saturating_duration_since(*since) >= PATIENCE {
-                    self.left.insert(name, theirs);
-                }
-            }
-            _ => self.awaited = Some((name, theirs, now)),
-        }
-        false
-    }
-
-    /// The recorder with the oldest archive of all, and that archive, if it is older than this recorder's.
-    fn earlier(&self, oldest: &str) -> Option<(OsString, String)> {
-        let own = (key(oldest), &self.own);
-        let earlier = self
-            .oldest
-            .iter()
-            .filter(|(name, theirs)| self.left.get(*name) != Some(theirs) && (key(theirs), *name) < own);
-        let (name, theirs) = earlier.min_by_key(|(name, theirs)| (key(theirs), *name))?;
-        Some((name.clone(), theirs.clone()))
+        // What an older look has shown may be gone, by as many bytes.
+        self.is_next(own, oldest, now)
     }
 
     /// As [`Shared::is_due`] at the end of the recording: waits for the others, which may be ending, too.
@@ -101,40 +83,101 @@ impl Shared {
         let until = *self.end.get_or_insert_with(|| Instant::now() + ENDING);
         loop {
             self.look();
-            if !self.is_too_much(own) {
+            let now = Instant::now();
+            if self.excess(own) == 0 {
                 return false;
             }
-            if self.earlier(oldest).is_none() || Instant::now() >= until {
+            if self.is_next(own, oldest, now) || now >= until {
                 return true;
             }
             std::thread::sleep(LOOK);
         }
     }
 
-    fn is_too_much(&self, own: u64) -> bool {
-        self.bytes.saturating_add(own) > self.most
+    /// Bytes that have to go.
+    fn excess(&self, own: u64) -> u64 {
+        self.bytes.saturating_add(own).saturating_sub(self.most)
+    }
+
+    /// Whether more has to go than what the others remove that is older than this recorder's oldest archive.
+    fn is_next(&self, own: u64, oldest: &str, now: Instant) -> bool {
+        let age = (key(oldest), self.own.clone());
+        let older = self.archives.range(..age).filter(|((_, of), _)| !self.is_in_vain(of, now));
+        older.map(|(_, bytes)| bytes).sum::<u64>() < self.excess(own)
+    }
+
+    /// Whether a recorder was to remove an archive, and has not.
+    fn is_in_vain(&self, of: &OsString, now: Instant) -> bool {
+        let since = self.awaited.get(of).map(|(_, since)| *since);
+        since.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE)
+    }
+
+    /// Notes which of the others are to remove archives now.
+    fn wait_for_others(&mut self, own: u64, oldest: &str, now: Instant) {
+        let mut left = self.excess(own);
+        let mut waits = BTreeMap::new();
+        let age = (key(oldest), self.own.clone());
+        for ((age, of), bytes) in self.archives.range(..age) {
+            if left == 0 {
+                break;
+            }
+            let before = self.awaited.get(of).filter(|(known, _)| known == age);
+            let is_first = !waits.contains_key(of);
+            if is_first {
+                waits.insert(of.clone(), before.cloned().unwrap_or_else(|| (age.clone(), now)));
+            }
+            if !self.is_in_vain(of, now) {
+                left = left.saturating_sub(*bytes);
+            }
+        }
+        self.awaited = waits;
     }
 
     fn look(&mut self) {
         self.bytes = 0;
-        self.oldest.clear();
+        self.archives.clear();
         let Some(parent) = self.folder.parent().and_then(|parent| Dir::parent(parent).ok()) else { return };
         let Some(session) = self.folder.file_name().and_then(|name| parent.below(name).ok()) else { return };
-        for name in session.entries().unwrap_or_default().into_iter().filter(|name| *name != self.own) {
-            let Ok(folder) = session.below(&name) else { continue };
-            self.bytes = self.bytes.saturating_add(folder.size());
-            let Ok(archives) = folder.below(FOLDER) else { continue };
-            let names = archives.entries().unwrap_or_default().into_iter();
-            let names = names.filter_map(|name| name.into_string().ok());
-            let (gone, mut names): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with('.'));
-            // These are being removed.
-            let gone = gone.iter().filter_map(|name| Some(archives.below(name).ok()?.size()));
-            self.bytes = self.bytes.saturating_sub(gone.sum());
-            names.sort_by_key(|name| key(name));
-            // The last one is being written.
-            names.pop();
-            if let Some(oldest) = names.into_iter().next() {
-                self.oldest.insert(name, oldest);
+        for name in session.entries().unwrap_or_default() {
+            let Ok(folder) = session.below(&name) else {
+                self.add(session.size_of(name));
+                continue;
+            };
+            for entry in folder.entries().unwrap_or_default() {
+                match (entry == FOLDER, name == self.own) {
+                    (false, _) => self.add(folder.size_of(entry)),
+                    (true, false) => self.look_at_archives(&name, &folder),
+                    // This recorder knows its own.
+                    (true, true) => {}
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn look_at_archives(&mut self, of: &OsString, folder: &Dir) {
+        let Ok(archives) = folder.below(FOLDER) else { return };
+        let names = archives.entries().unwrap_or_default().into_iter();
+        // Hidden ones are being removed.
+        let names = names.filter_map(|name| name.into_string().ok()).filter(|name| !name.starts_with('.'));
+        let mut names: Vec<(Age, String)> = names.map(|name| (key(&name), name)).collect();
+        names.sort_unstable();
+        let complete = names.len().saturating_sub(GROWING);
+        let known = self.known.entry(of.clone()).or_default();
+        known.retain(|name, _| names.binary_search(&(key(name), name.clone())).is_ok());
+        // The last one is being written.
+        let last = names.len().saturating_sub(1);
+        for (place, (age, name)) in names.into_iter().enumerate() {
+            let bytes = known.get(&name).copied().unwrap_or_else(|| archives.size_of(&name));
+            if place < complete {
+                known.insert(name, bytes);
+            }
+            self.bytes = self.bytes.saturating_add(bytes);
+            if place < last {
+                self.archives.insert((age, of.clone()), bytes);
             }
         }
     }
@@ -144,32 +187,59 @@ impl Shared {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     /// A session's folder in which the channel `other` has archives, of 1000 bytes each.
-    fn session(archives: &[&str]) -> PathBuf {
-        let folder =
-            std::env::temp_dir().join(format!("tracewing-shared-{}-{}", std::process::id(), archives.len()));
+    fn session(archives: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
         for archive in archives {
-            let path = folder.join("other").join(FOLDER).join(archive);
+            let path = folder.path().join("other").join(FOLDER).join(archive);
             std::fs::create_dir_all(&path).unwrap();
             std::fs::write(path.join("stream"), [0; 1000]).unwrap();
         }
-        std::fs::create_dir_all(folder.join("own")).unwrap();
+        std::fs::create_dir_all(folder.path().join("own")).unwrap();
         folder
     }
 
+    fn remove(folder: &tempfile::TempDir, archive: &str) {
+        std::fs::remove_dir_all(folder.path().join("other").join(FOLDER).join(archive)).unwrap();
+    }
+
+    const THREE: [&str; 3] = ["20260101T000000Z-9", "20260101T000000Z-10", "20260101T000009Z-11"];
+
     #[test]
     fn the_recorder_with_the_oldest_archive_removes_it() {
-        let folder = session(&["20260101T000000Z-9", "20260101T000000Z-10", "20260101T000009Z-11"]);
+        let folder = session(&THREE);
         let now = Instant::now();
-        let shared = || Shared::new(4000, folder.join("own"));
+        let shared = || Shared::new(4000, folder.path().join("own"));
         assert!(!shared().is_due(1000, "20250101T000000Z-1", now), "there is room");
         assert!(shared().is_due(1001, "20250101T000000Z-1", now), "its own is the oldest");
         let mut one = shared();
         assert!(!one.is_due(1001, "20260101T000001Z-1", now), "the other one's is older");
         assert!(!one.is_due(1001, "20260101T000000Z-10", now), "9 comes before 10");
-        assert_eq!(one.oldest.values().collect::<Vec<_>>(), ["20260101T000000Z-9"]);
-        assert!(!one.is_due(1001, "20260101T000001Z-1", now + PATIENCE));
+        assert!(!one.is_due(1001, "20260101T000001Z-1", now + PATIENCE - LOOK));
         assert!(one.is_due(1001, "20260101T000001Z-1", now + PATIENCE), "the other one does nothing");
-        std::fs::remove_dir_all(folder).unwrap();
+        remove(&folder, THREE[0]);
+        assert!(!one.is_due(2001, "20260101T000001Z-1", now + PATIENCE + SECOND), "now it does");
+    }
+
+    #[test]
+    fn one_look_suffices_for_as_many_archives_as_are_to_go() {
+        let folder = session(&THREE);
+        let now = Instant::now();
+        let mut one = Shared::new(4000, folder.path().join("own"));
+        // Of 4500 bytes too many, the other one has 2000 in older archives that it can remove.
+        let mut own = 5500;
+        let mut removed = 0;
+        while one.is_due(own, &format!("20260101T000001Z-{removed}"), now) {
+            own -= 1000;
+            removed += 1;
+        }
+        assert_eq!(removed, 3);
+        // It has removed these, and has written meanwhile.
+        remove(&folder, THREE[0]);
+        remove(&folder, THREE[1]);
+        assert!(!one.is_due(3000, "20260101T000001Z-4", now + SECOND));
+        assert!(one.is_due(3001, "20260101T000001Z-4", now + SECOND));
     }
 }
