@@ -396,7 +396,7 @@ fn save(definition: &Definition, output: Option<PathBuf>) -> Result<ExitCode> {
 }
 
 fn load(store: &Store, file: &std::path::Path) -> Result<ExitCode> {
-    let definition = Definition::read(file)?;
+    let definition = Definition::load(file)?;
     store.lock()?.add(&definition)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -53,8 +53,10 @@ const OF_MACHINE: [&str; 3] = ["probe", "usdt", "profile"];
 pub struct Definition {
     pub name: String,
     /// The current folder of its recorders.
+    #[serde(default)]
     pub folder: PathBuf,
     /// Has a folder for each start.
+    #[serde(default)]
     pub output: PathBuf,
     /// Most bytes of all channels of a start, as `record` takes them.
     #[serde(rename = "total-size", default, skip_serializing_if = "Option::is_none")]
@@ -73,18 +75,35 @@ pub struct Channel {
 }
 
 impl Definition {
-    /// Reads a file, and checks what it says.
+    /// Reads a file that a user has written: without `folder`, it means the current one, without `output` a
+    /// folder of the session's name in that.
+    pub fn load(path: &Path) -> Result<Self> {
+        let current = std::env::current_dir().context("the current folder is gone")?;
+        Self::within(path, Some(&current))
+    }
+
+    /// Reads a file that says which folders are meant, and checks it.
     pub fn read(path: &Path) -> Result<Self> {
+        Self::within(path, None)
+    }
+
+    fn within(path: &Path, current: Option<&Path>) -> Result<Self> {
         let failed = || format!("cannot use the session in {}", path.display());
         let mut text = String::new();
         let file = std::fs::File::open(path).with_context(failed)?;
         file.take(MOST_BYTES + 1).read_to_string(&mut text).with_context(failed)?;
         ensure!(text.len() as u64 <= MOST_BYTES, "{}: it is larger than 1 MiB", failed());
-        Self::from_toml(&text).with_context(failed)
+        Self::from_toml(&text, current).with_context(failed)
     }
 
-    fn from_toml(text: &str) -> Result<Self> {
-        let this: Self = toml::from_str(text)?;
+    fn from_toml(text: &str, current: Option<&Path>) -> Result<Self> {
+        let mut this: Self = toml::from_str(text)?;
+        if let Some(current) = current {
+            let output =
+                if this.output.as_os_str().is_empty() { Path::new(&this.name) } else { &this.output };
+            this.folder = current.join(&this.folder);
+            this.output = this.folder.join(output);
+        }
         for name in [&this.name].into_iter().chain(this.channels.keys()).chain(this.triggers.keys()) {
             check_name(name).map_err(|why| anyhow::anyhow!("{name:?}: {why}"))?;
         }
@@ -92,7 +111,10 @@ impl Definition {
         if let Some(size) = &this.total_size {
             parse_total_size(size).map_err(|why| anyhow::anyhow!("total-size {size:?}: {why}"))?;
         }
-        ensure!(this.folder.is_absolute() && this.output.is_absolute(), "folder and output are not absolute");
+        ensure!(
+            this.folder.is_absolute() && this.output.is_absolute(),
+            "folder and output are missing, or not absolute"
+        );
         let channels = this.channels.iter().map(|channel| ("channel", channel));
         for (kind, (name, table)) in channels.chain(this.triggers.iter().map(|trigger| ("trigger", trigger)))
         {
@@ -305,7 +327,8 @@ mod tests {
                 channels: [(MAIN.to_owned(), table.clone())].into(),
                 triggers: BTreeMap::new(),
             };
-            assert_eq!(Definition::from_toml(&definition.to_toml().unwrap()).unwrap(), definition, "{line}");
+            let text = definition.to_toml().unwrap();
+            assert_eq!(Definition::from_toml(&text, None).unwrap(), definition, "{line}");
             assert_eq!(options(words(&table).unwrap()).unwrap().options.len(), {
                 let has_subject = SUBJECTS.iter().any(|subject| table.contains_key(*subject));
                 table.len() + usize::from(!has_subject)
@@ -333,9 +356,28 @@ mod tests {
             ("[channel.main]\nprofile = '99'", "add --system-wide"),
             ("[channel.main]\non-full = 'block'", "never wait"),
         ] {
-            let error = format!("{:#}", Definition::from_toml(&text(rest)).unwrap_err());
+            let error = format!("{:#}", Definition::from_toml(&text(rest), None).unwrap_err());
             assert!(error.contains(expected), "{rest}: {error}");
         }
-        assert!(Definition::from_toml(&text("[channel.main]").replace("/f", "f")).is_err());
+        assert!(Definition::from_toml(&text("[channel.main]").replace("/f", "f"), None).is_err());
+    }
+
+    #[test]
+    fn folders_that_a_file_does_not_name_are_those_of_the_one_that_loads_it() {
+        for (given, folder, output) in [
+            ("", "/here/", "/here/web"),
+            ("output = 'traces'", "/here/", "/here/traces"),
+            ("folder = 'there'", "/here/there", "/here/there/web"),
+            ("folder = '/there'\noutput = '/o'", "/there", "/o"),
+        ] {
+            let text = format!("name = 'web'\n{given}\n[channel.main]");
+            let found = Definition::from_toml(&text, Some(Path::new("/here"))).unwrap();
+            assert_eq!(
+                (found.folder.to_str(), found.output.to_str()),
+                (Some(folder), Some(output)),
+                "{given}"
+            );
+            assert_eq!(Definition::from_toml(&text, None).is_ok(), output == "/o");
+        }
     }
 }
