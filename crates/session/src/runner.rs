@@ -1,6 +1,9 @@
 //! Runs the programs that the user has named for archives and triggers: this process itself, or where it
 //! gives up the rights that they are to have, a process that it has started before. That one runs these
 //! programs and no others.
+//!
+//! Those of triggers run for a limited time, and not longer than the recording: they are killed then, with
+//! what they have started, as far as that is in their process group.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -8,10 +11,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tracewing_helper::{Fields, Helper, Reply, Request, Server, Text};
 
 /// Longest path of an archive or snapshot (`PATH_MAX`), and longest reason for a failure.
@@ -19,10 +24,30 @@ const LONGEST: u16 = 4096;
 /// How long a program may run: for a year.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const STARTING: Duration = Duration::from_secs(5);
+/// In place of a program's number: programs that run for a limited time are killed.
+const END: u32 = u32::MAX;
+/// Time that the process has for that, and more than the limit for the reply about a program.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// Runs programs. Clones run them in the same process.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Runner(Option<Arc<Elsewhere>>);
+pub(crate) struct Runner {
+    elsewhere: Option<Arc<Elsewhere>>,
+    /// Those that run here for a limited time.
+    limited: Arc<Limited>,
+}
+
+/// Programs that run for a limited time.
+#[derive(Debug, Default)]
+struct Limited(Mutex<Groups>);
+
+#[derive(Debug, Default)]
+struct Groups {
+    /// Their process groups. None is collected while it is here.
+    running: Vec<Pid>,
+    /// No more are run.
+    is_over: bool,
+}
 
 #[derive(Debug)]
 struct Elsewhere {
@@ -44,35 +69,141 @@ impl Runner {
         // Now, before the recorder reads anything of programs: later requests bring no descriptors.
         let output = helper.begin(&[], &[io::stderr().as_fd()])?;
         helper.wait(output, STARTING)?;
-        Ok(Self(Some(Arc::new(Elsewhere { helper: Arc::new(helper), commands }))))
+        let elsewhere = Some(Arc::new(Elsewhere { helper: Arc::new(helper), commands }));
+        Ok(Self { elsewhere, ..Self::default() })
     }
 
     /// The process, if there is one.
     pub(crate) fn helper(&self) -> Option<&Arc<Helper>> {
-        self.0.as_ref().map(|elsewhere| &elsewhere.helper)
+        self.elsewhere.as_ref().map(|elsewhere| &elsewhere.helper)
     }
 
     /// Runs a program to its end, and gives why it has failed. What it prints goes where the recorder's
     /// messages go. It has a process group of its own, so that Ctrl-C ends the recording and not what it
     /// does.
     pub(crate) fn run(&self, command: &OsStr, path: Option<&Path>) -> Option<String> {
-        match &self.0 {
-            None => run(command, path, io::stderr().as_fd()),
-            Some(elsewhere) => elsewhere.run(command, path).unwrap_or_else(|error| Some(error.to_string())),
+        self.run_for(command, path, None)
+    }
+
+    /// The same for a program that is killed after this time, or by [`Runner::end_limited`].
+    pub(crate) fn run_limited(
+        &self,
+        command: &OsStr,
+        path: Option<&Path>,
+        limit: Duration,
+    ) -> Option<String> {
+        self.run_for(command, path, Some(limit))
+    }
+
+    fn run_for(&self, command: &OsStr, path: Option<&Path>, limit: Option<Duration>) -> Option<String> {
+        match &self.elsewhere {
+            None => run(command, path, io::stderr().as_fd(), limit.map(|limit| (&*self.limited, limit))),
+            Some(elsewhere) => {
+                elsewhere.run(command, path, limit).unwrap_or_else(|error| Some(error.to_string()))
+            }
+        }
+    }
+
+    /// Kills the programs that run for a limited time, and runs no more of them.
+    pub(crate) fn end_limited(&self) {
+        match &self.elsewhere {
+            None => self.limited.end(),
+            Some(elsewhere) => {
+                let mut request = END.to_ne_bytes().to_vec();
+                request.extend(0_u64.to_ne_bytes());
+                request.put_bytes(b"", LONGEST);
+                // If it does not answer, it is killed itself after the recording.
+                let _ = elsewhere.helper.ask(&request, ENDING);
+            }
         }
     }
 }
 
 impl Elsewhere {
-    fn run(&self, command: &OsStr, path: Option<&Path>) -> io::Result<Option<String>> {
+    fn run(
+        &self,
+        command: &OsStr,
+        path: Option<&Path>,
+        limit: Option<Duration>,
+    ) -> io::Result<Option<String>> {
         let place = self.commands.iter().position(|known| known == command);
         let place = place.ok_or_else(|| io::Error::other("it was not named when the recording began"))?;
         let path = path.map(std::path::absolute).transpose()?.unwrap_or_default();
         let mut request = (place as u32).to_ne_bytes().to_vec();
+        request.extend((limit.map_or(0, |limit| limit.as_millis() as u64)).to_ne_bytes());
         request.put_bytes(path.as_os_str().as_bytes(), LONGEST);
         let number = self.helper.begin(&request, &[])?;
-        let why = String::from_utf8_lossy(&self.helper.wait(number, PATIENCE)?.bytes).into_owned();
+        let patience = limit.map_or(PATIENCE, |limit| limit + ENDING);
+        let why = String::from_utf8_lossy(&self.helper.wait(number, patience)?.bytes).into_owned();
         Ok((!why.is_empty()).then_some(why))
+    }
+}
+
+impl Limited {
+    fn lock(&self) -> MutexGuard<'_, Groups> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a program, whose process group is then known.
+    fn start(&self, program: &mut Command) -> io::Result<Child> {
+        let mut groups = self.lock();
+        if groups.is_over {
+            return Err(io::Error::other("the recording is over"));
+        }
+        let child = program.spawn()?;
+        groups.running.extend(Pid::from_raw(child.id() as i32));
+        Ok(child)
+    }
+
+    /// Waits for a program, for so long at most. Gives its status, or why it was killed.
+    fn wait(&self, child: &mut Child, limit: Duration) -> io::Result<Result<ExitStatus, String>> {
+        let group = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
+        let process = pidfd_open(group, PidfdFlags::empty()).inspect_err(|_| {
+            self.end_one(group);
+            let _ = child.wait();
+        })?;
+        let until = Instant::now() + limit;
+        let mut is_late = false;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let wait = Timespec::try_from(left).ok();
+            if poll(&mut [PollFd::new(&process, PollFlags::IN)], wait.as_ref()).is_ok_and(|ready| ready > 0) {
+                break;
+            }
+            if left.is_zero() {
+                is_late = true;
+                break;
+            }
+        }
+        let is_over = if is_late { self.end_one(group) } else { self.forget(group) };
+        let status = child.wait()?;
+        let seconds = limit.as_secs();
+        Ok(match (is_late, is_over && status.signal() == Some(Signal::KILL.as_raw())) {
+            (true, _) => Err(format!("killed, since it ran for longer than {seconds} s")),
+            (_, true) => Err("killed, since it was not over when the recording ended".to_owned()),
+            _ => Ok(status),
+        })
+    }
+
+    /// Kills a program that was not collected yet. Whether all are over.
+    fn end_one(&self, group: Pid) -> bool {
+        let _ = kill_process_group(group, Signal::KILL);
+        self.forget(group)
+    }
+
+    /// A program is about to be collected. Whether all are over.
+    fn forget(&self, group: Pid) -> bool {
+        let mut groups = self.lock();
+        groups.running.retain(|known| *known != group);
+        groups.is_over
+    }
+
+    fn end(&self) {
+        let mut groups = self.lock();
+        groups.is_over = true;
+        for group in &groups.running {
+            let _ = kill_process_group(*group, Signal::KILL);
+        }
     }
 }
 
@@ -83,14 +214,21 @@ fn serve(server: &Server, commands: Vec<OsString>) {
     if server.replier().reply(first.number, &Reply::default()).is_err() {
         return;
     }
-    let shared = Arc::new((commands, output));
+    let shared = Arc::new((commands, output, Limited::default()));
     while let Some(request) = server.next() {
         let (number, replier) = (request.number, server.replier());
-        let Some((place, path)) = decode(&request, shared.0.len()) else { return };
+        let Some(Order { place, limit, path }) = decode(&request, shared.0.len()) else { break };
+        if place == END {
+            shared.2.end();
+            let _ = replier.reply(number, &Reply::default());
+            continue;
+        }
         let shared = shared.clone();
         let body = move || {
-            let (commands, output) = &*shared;
-            let mut why = run(&commands[place], path.as_deref(), output.as_fd()).unwrap_or_default();
+            let (commands, output, limited) = &*shared;
+            let limit = limit.map(|limit| (limited, limit));
+            let why = run(&commands[place as usize], path.as_deref(), output.as_fd(), limit);
+            let mut why = why.unwrap_or_default();
             why.truncate(why.floor_char_boundary(LONGEST.into()));
             let _ = replier.reply(number, &Reply::new(why));
         };
@@ -98,23 +236,41 @@ fn serve(server: &Server, commands: Vec<OsString>) {
             let _ = server.replier().reply(number, &Reply::new("there is no thread for it"));
         }
     }
+    shared.2.end();
 }
 
-/// Which program is to be run, and with which path: an absolute one, which no program takes for an option.
-fn decode(Request { bytes, files, .. }: &Request, commands: usize) -> Option<(usize, Option<PathBuf>)> {
+/// What is to be run.
+struct Order {
+    /// The program's number, or [`END`].
+    place: u32,
+    limit: Option<Duration>,
+    /// An absolute one, which no program takes for an option.
+    path: Option<PathBuf>,
+}
+
+fn decode(Request { bytes, files, .. }: &Request, commands: usize) -> Option<Order> {
     let mut fields = Fields::of(bytes);
-    let place = fields.u32()? as usize;
+    let place = fields.u32()?;
+    let limit = Some(fields.u64()?).filter(|limit| *limit > 0).map(Duration::from_millis);
     let path = Path::new(OsStr::from_bytes(fields.bytes(LONGEST)?));
     let path = (path != Path::new("")).then(|| path.to_owned());
     let is_plain = path
         .as_ref()
         .is_none_or(|path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir));
-    (place < commands && is_plain && fields.is_end() && files.is_empty()).then_some((place, path))
+    let is_known = (place as usize) < commands || place == END;
+    let is_limited = limit.is_none_or(|limit| limit <= PATIENCE);
+    let is_right = is_known && is_limited && is_plain && fields.is_end() && files.is_empty();
+    is_right.then_some(Order { place, limit, path })
 }
 
 /// Runs a program with this output, which is also for its errors, and without the signals that its recorder
-/// or this process has blocked.
-fn run(command: &OsStr, path: Option<&Path>, output: BorrowedFd<'_>) -> Option<String> {
+/// or this process has blocked; if it is limited, as one of these.
+fn run(
+    command: &OsStr,
+    path: Option<&Path>,
+    output: BorrowedFd<'_>,
+    limit: Option<(&Limited, Duration)>,
+) -> Option<String> {
     let file = || output.try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut program = Command::new(command);
     program.args(path).stdin(Stdio::null()).stdout(file()).stderr(file()).process_group(0);
@@ -128,10 +284,17 @@ fn run(command: &OsStr, path: Option<&Path>, output: BorrowedFd<'_>) -> Option<S
             Ok(())
         });
     }
-    match program.status() {
+    let status = match limit {
+        None => program.status().map(Ok),
+        Some((limited, limit)) => {
+            limited.start(&mut program).and_then(|mut child| limited.wait(&mut child, limit))
+        }
+    };
+    match status {
         Err(error) => Some(error.to_string()),
-        Ok(status) if status.success() => None,
-        Ok(status) => Some(match (status.code(), status.signal()) {
+        Ok(Err(why)) => Some(why),
+        Ok(Ok(status)) if status.success() => None,
+        Ok(Ok(status)) => Some(match (status.code(), status.signal()) {
             (Some(code), _) => format!("exit status {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
             (None, None) => "no exit status".to_owned(),
@@ -142,6 +305,7 @@ fn run(command: &OsStr, path: Option<&Path>, output: BorrowedFd<'_>) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracewing_testing::wait_until;
 
     #[test]
     fn programs_run_as_here_and_in_another_process() {
@@ -170,6 +334,7 @@ mod tests {
             let runner = start();
             let helper = runner.helper().unwrap();
             let mut request = place.to_ne_bytes().to_vec();
+            request.extend(0_u64.to_ne_bytes());
             request.put_bytes(path, LONGEST);
             let number = helper.begin(&request, files).unwrap();
             helper.wait(number, PATIENCE).map(|reply| reply.bytes).map_err(|error| error.kind())
@@ -180,6 +345,46 @@ mod tests {
         assert_eq!(asked(0, b"--option", &[]), refused);
         assert_eq!(asked(0, b"/archives/../etc", &[]), refused);
         assert_eq!(asked(0, b"/archive", &[io::stderr().as_fd()]), refused, "another output");
+    }
+
+    #[test]
+    fn a_program_of_limited_time_is_killed_with_what_it_has_started() {
+        let place = tempfile::tempdir().unwrap();
+        let script = place.path().join("hangs");
+        std::fs::write(&script, "#!/bin/sh\nsleep 1000 &\necho $! > $1\nwait\n").unwrap();
+        rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
+        for (name, runner) in
+            [("here", Runner::default()), ("there", Runner::start(vec![script.clone().into()]).unwrap())]
+        {
+            let out = |what: &str| place.path().join(format!("{name}-{what}"));
+            let started = |path: &Path| {
+                let text = std::fs::read_to_string(path).unwrap_or_default();
+                text.trim().parse::<u32>().ok()
+            };
+            let is_gone = |path: &Path| {
+                let stat = std::fs::read_to_string(format!("/proc/{}/stat", started(path).unwrap()));
+                stat.is_ok_and(|stat| stat.contains(") Z ")) || !place_of(started(path).unwrap()).exists()
+            };
+            let short = Duration::from_secs(1);
+            let why = runner.run_limited(script.as_os_str(), Some(&out("late")), short).unwrap();
+            assert_eq!(why, "killed, since it ran for longer than 1 s");
+            wait_until("what it has started is gone", || is_gone(&out("late")));
+            let (of_thread, path) = (runner.clone(), out("ended"));
+            let command = script.clone();
+            let thread =
+                std::thread::spawn(move || of_thread.run_limited(command.as_os_str(), Some(&path), PATIENCE));
+            wait_until("it runs", || started(&out("ended")).is_some());
+            runner.end_limited();
+            let why = thread.join().unwrap().unwrap();
+            assert_eq!(why, "killed, since it was not over when the recording ended");
+            wait_until("what it has started is gone", || is_gone(&out("ended")));
+            let why = runner.run_limited(script.as_os_str(), Some(&out("more")), short).unwrap();
+            assert_eq!(why, "the recording is over");
+        }
+    }
+
+    fn place_of(pid: u32) -> PathBuf {
+        format!("/proc/{pid}").into()
     }
 
     #[test]

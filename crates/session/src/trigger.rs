@@ -4,6 +4,7 @@
 //!
 //! The program does nothing for it but write its event. The thread here asks, so that the recorder's loop
 //! waits for no other process. The events are on disk, too: the recording says what has fired, and when.
+//! Programs that are to be run have a thread of their own ([`programs`]), so that a slow one delays nothing.
 //!
 //! A flight recorder that is asked has the event in its buffers: a program writes an event to its recordings
 //! in the order in which it joined them, and joins triggers last. If an earlier recording has ended, a
@@ -16,18 +17,27 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+mod programs;
+
+use programs::Programs;
+
 use crate::ask::{AskError, Running};
 use crate::change::Change;
 use crate::options::{Action, Trigger, When};
 use crate::runner::Runner;
 use crate::running::Recordings;
 
-/// How long what is being done may take at the end of the recording.
+/// How long what is being done may take at the end of the recording, what programs may take of that, and how
+/// long it may take that these are killed.
 const ENDING: Duration = Duration::from_secs(10);
+const ENDING_OF_PROGRAMS: Duration = Duration::from_secs(5);
+const KILLING: Duration = Duration::from_secs(3);
 
 /// The thread that acts, and how often something has come to pass.
 pub(crate) struct Firing {
     when: When,
+    name: String,
+    runner: Runner,
     fired: Sender<()>,
     said: Receiver<String>,
     /// Events, or sizes that were reached.
@@ -51,12 +61,13 @@ impl Firing {
     /// # Errors
     /// There is no thread for it.
     pub(crate) fn new(trigger: Trigger, runner: Runner) -> io::Result<Self> {
-        let when = trigger.when;
+        let (when, name) = (trigger.when, name(&trigger));
         let (fired, next) = channel();
         let (say, said) = channel();
-        let work = move || work(&trigger, &runner, &next, &say);
+        let programs = Programs::start(&trigger, name.clone(), runner.clone(), say.clone())?;
+        let work = move || work(&trigger, programs.as_ref(), &next, &say);
         Builder::new().name("tracewing-fire".to_owned()).spawn(work)?;
-        Ok(Self { when, fired, said, seen: 0, was_full: false })
+        Ok(Self { when, name, runner, fired, said, seen: 0, was_full: false })
     }
 
     /// The recording has reached this since it began. Gives lines about what was done.
@@ -82,30 +93,44 @@ impl Firing {
         is_more
     }
 
-    /// Waits until what is being done is over, for some seconds at most for all together. Gives lines
-    /// about it.
+    /// Waits until what is being done is over, for some seconds at most for all together; programs that still
+    /// run then are killed. Gives lines about it.
     pub(crate) fn finish_all(all: Vec<Self>) -> Vec<String> {
-        let until = Instant::now() + ENDING;
-        let said: Vec<_> = all.into_iter().map(|Self { said, .. }| said).collect();
-        said.into_iter().flat_map(|said| Self::rest(&said, until)).collect()
+        let begin = Instant::now();
+        let ending: Vec<_> =
+            all.into_iter().map(|Self { name, runner, said, .. }| (name, runner, said)).collect();
+        let mut lines = Vec::new();
+        // Without an end of what they have to say, triggers are at work.
+        let mut at_work = ending;
+        at_work.retain(|(.., said)| !Self::rest(said, begin + ENDING_OF_PROGRAMS, &mut lines));
+        at_work.iter().for_each(|(_, runner, _)| runner.end_limited());
+        let until = (begin + ENDING).max(Instant::now() + KILLING);
+        for (name, _, said) in at_work {
+            if !Self::rest(&said, until, &mut lines) {
+                lines.push(format!("what {name}was to do was not over when the recording ended"));
+            }
+        }
+        lines
     }
 
-    fn rest(said: &Receiver<String>, until: Instant) -> Vec<String> {
-        let mut lines = Vec::new();
+    /// Takes what is still to be said until this time. Whether that was all.
+    fn rest(said: &Receiver<String>, until: Instant, lines: &mut Vec<String>) -> bool {
         loop {
             match said.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(line) => lines.push(line),
-                Err(RecvTimeoutError::Disconnected) => return lines,
-                Err(RecvTimeoutError::Timeout) => {
-                    lines.push("what the trigger does was not over when the recording ended".to_owned());
-                    return lines;
-                }
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
             }
         }
     }
 }
 
-fn work(trigger: &Trigger, runner: &Runner, fired: &Receiver<()>, say: &Sender<String>) {
+/// The trigger's name before other words.
+fn name(trigger: &Trigger) -> String {
+    trigger.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default()
+}
+
+fn work(trigger: &Trigger, programs: Option<&Programs>, fired: &Receiver<()>, say: &Sender<String>) {
     // Found ahead of time: one that does not answer would delay the first action.
     let mut targets = targets(trigger);
     let mut last: Option<Instant> = None;
@@ -114,7 +139,7 @@ fn work(trigger: &Trigger, runner: &Runner, fired: &Receiver<()>, say: &Sender<S
             continue;
         }
         last = Some(Instant::now());
-        let mut lines = fire(trigger, runner, &mut targets);
+        let mut lines = fire(trigger, programs, &mut targets);
         // Channels come and go while the session is started.
         let known = std::mem::replace(&mut targets, self::targets(trigger));
         let is_new = |one: &&Running| !known.iter().any(|known| known.pid == one.pid);
@@ -122,7 +147,7 @@ fn work(trigger: &Trigger, runner: &Runner, fired: &Receiver<()>, say: &Sender<S
         if !new.is_empty() && !known.is_empty() {
             let asks = |action: &Action| !matches!(action, Action::Notify | Action::Run(_));
             let actions = trigger.actions.iter().filter(|action| asks(action)).cloned().collect();
-            lines.extend(fire(&Trigger { actions, ..trigger.clone() }, runner, &mut new));
+            lines.extend(fire(&Trigger { actions, ..trigger.clone() }, None, &mut new));
         }
         if lines.into_iter().any(|line| say.send(line).is_err()) {
             return;
@@ -130,16 +155,21 @@ fn work(trigger: &Trigger, runner: &Runner, fired: &Receiver<()>, say: &Sender<S
     }
 }
 
-/// Does everything, and says what was done.
-fn fire(trigger: &Trigger, runner: &Runner, targets: &mut Vec<Running>) -> Vec<String> {
-    let mut folder = None;
-    let name = trigger.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default();
-    let done =
-        trigger.actions.iter().map(|action| match act(action, (trigger, runner), targets, &mut folder) {
-            Ok(done) => format!("{name}fired: {done}"),
-            Err(why) => format!("{name}fired, but not done: {why}"),
-        });
-    done.collect()
+/// Does everything, and says what was done; programs run afterwards, and say so themselves.
+fn fire(trigger: &Trigger, programs: Option<&Programs>, targets: &mut Vec<Running>) -> Vec<String> {
+    let (mut folder, mut to_run, mut lines) = (None, Vec::new(), Vec::new());
+    let name = name(trigger);
+    for action in &trigger.actions {
+        match action {
+            Action::Run(command) => to_run.push((command.clone(), folder.clone())),
+            action => lines.push(match act(action, trigger, targets, &mut folder) {
+                Ok(done) => format!("{name}fired: {done}"),
+                Err(why) => format!("{name}fired, but not done: {why}"),
+            }),
+        }
+    }
+    programs.into_iter().for_each(|programs| programs.run(to_run.clone()));
+    lines
 }
 
 /// The recordings that the trigger is for, as far as they run.
@@ -152,17 +182,12 @@ fn targets(trigger: &Trigger) -> Vec<Running> {
 /// Does one thing, and says what. `folder`: of the latest snapshot or archive.
 fn act(
     action: &Action,
-    (trigger, runner): (&Trigger, &Runner),
+    trigger: &Trigger,
     targets: &mut Vec<Running>,
     folder: &mut Option<PathBuf>,
 ) -> Result<String, String> {
     let asked: fn(&Running) -> Result<Option<PathBuf>, AskError> = match action {
-        Action::Notify => return Ok("noted".to_owned()),
-        Action::Run(command) => {
-            let failed = runner.run(command, folder.as_deref());
-            let command = command.to_string_lossy();
-            return failed.map_or(Ok(format!("{command} has run")), |why| Err(format!("{command}: {why}")));
-        }
+        Action::Notify | Action::Run(_) => return Ok("noted".to_owned()),
         Action::Snapshot => |one| one.snapshot().map(Some),
         Action::Rotate => |one| one.rotate().map(Some),
         Action::Pause => |one| one.change(&Change::Pause).map(|_| None),

@@ -74,7 +74,7 @@ impl Background {
         command
     }
 
-    fn ran(&self, line: &str) -> Output {
+    pub fn ran(&self, line: &str) -> Output {
         self.command(&self.before, harness::TRACEWING).args(line.split(' ')).ran()
     }
 

@@ -4,6 +4,7 @@ use crate::background::{Background, Pilot};
 use crate::harness::Printed;
 use crate::recorded::list;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tracewing_testing::wait_until;
 
@@ -46,6 +47,35 @@ fn a_snapshot_has_the_event_that_has_fired() {
     assert!(said.notes().contains("flight/hit: "), "{}", said.notes());
     let others = list(&folder.join("hit")).into_iter().filter(|event| event.name != "pilot:count").count();
     assert_eq!(others, 0, "events of tracewing would fire it, too");
+}
+
+#[test]
+fn a_program_that_hangs_holds_up_nothing_and_ends_with_the_session() {
+    let sessions = Background::new();
+    let script = sessions.folder().join("hangs");
+    fs::write(&script, "#!/bin/sh\necho $$ > pid\nexec sleep 1000\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    sessions.succeeds("session create flight --flight-recorder");
+    sessions.succeeds(
+        "trigger add flight hit -e pilot:count --where number==100 --do snapshot --exec ./hangs --at-most-every 0.001",
+    );
+    let folder = sessions.start("flight");
+    for snapshots in 1..=3 {
+        Pilot::start(&sessions).emit(100);
+        wait_until("the snapshot is taken", || {
+            sessions.channel("flight", "main")["snapshots"].as_u64().unwrap() >= snapshots
+        });
+    }
+    let pid: u32 = fs::read_to_string(sessions.folder().join("pid")).unwrap().trim().parse().unwrap();
+    assert!(crate::is_running(pid));
+    let said = sessions.ran("session stop flight").notes();
+    assert!(
+        said.contains("flight/hit: fired, but not done: ./hangs: killed, since it was not over"),
+        "{said}"
+    );
+    assert!(said.contains("flight/hit: ./hangs: not run again while it was running: "), "{said}");
+    assert!(!crate::is_running(pid));
+    assert!(!with_number(&folder.join("main/snapshot-3"), 100).is_empty());
 }
 
 #[test]
