@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::lttng;
-use tracewing_rules::Glob;
+use tracewing_rules::{Glob, closest};
 use tracewing_vocabulary::environment;
 
 /// Events that are recorded by default: the scheduler, interrupts, system calls, page faults, signals.
@@ -89,7 +89,7 @@ pub(crate) fn system_calls(
 /// A pattern is tried on `system:name`, on `name`, and on the name in the trace (`syscall_entry_openat`).
 ///
 /// # Errors
-/// [`Error::NothingChosen`] if nothing matches.
+/// [`Error::NothingChosen`] or [`Error::Misspelt`] if nothing matches.
 pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> Result<Choice, Error> {
     let patterns: Vec<Glob> = if globs.is_empty() {
         DEFAULT.iter().map(|pattern| Glob::new(*pattern)).collect()
@@ -97,6 +97,7 @@ pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> R
         globs.iter().map(|pattern| Glob::new(pattern.as_ref())).collect()
     };
     let mut used = vec![false; patterns.len()];
+    let names: Vec<String> = available.iter().map(|(_, name)| name.clone()).collect();
     let mut events = available;
     events.retain(|(system, name)| {
         let full = format!("{system}:{name}");
@@ -116,7 +117,11 @@ pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> R
         .map(|(pattern, _)| pattern.as_str().to_owned())
         .collect();
     if events.is_empty() {
-        return Err(Error::NothingChosen(absent.join(", ")));
+        let meant = absent.iter().find_map(|absent| closest(absent, names.iter().map(String::as_str)));
+        return Err(match meant {
+            Some(meant) => Error::Misspelt { names: absent.join(", "), meant },
+            None => Error::NothingChosen(absent.join(", ")),
+        });
     }
     Ok(Choice { events, absent })
 }
@@ -200,6 +205,8 @@ mod tests {
 
     #[test]
     fn patterns_that_match_nothing_at_all_are_an_error() {
+        let error = choose(available(), &["sched_swich"]).unwrap_err();
+        assert!(error.to_string().ends_with("is `sched_switch` meant?"), "{error}");
         let error = choose(available(), &["foo*", "bar"]).unwrap_err();
         assert!(error.to_string().starts_with("no kernel event is named foo*, bar:"), "{error}");
     }

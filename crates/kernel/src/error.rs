@@ -158,6 +158,14 @@ pub enum Error {
         "no kernel event is named {0}: `cat /sys/kernel/tracing/available_events` lists what this kernel has"
     )]
     NothingChosen(String),
+    /// The same, but a name is much like one of those.
+    #[error("no kernel event is named {names}; is `{meant}` meant?")]
+    Misspelt {
+        /// As they were given.
+        names: String,
+        /// An event that this kernel has.
+        meant: String,
+    },
     /// The kernel refused every chosen event.
     #[error("the kernel refuses to enable any of the chosen events: {}", joined(.0))]
     NothingEnabled(Vec<RefusedEvent>),

@@ -3,6 +3,7 @@
 
 mod check;
 mod class;
+mod closest;
 mod compile;
 mod condition;
 mod error;
@@ -22,6 +23,7 @@ mod thread;
 mod tree;
 
 pub use check::{Found, Schema, Type};
+pub use closest::closest;
 pub use condition::{Condition, Test, Value};
 pub use error::{CompileError, Misuse, Problem, Sort};
 pub use fault::{PredicateError, PredicateFault};
