@@ -23,6 +23,10 @@ pub trait Analysis: Fold {
     /// Whether it takes [`Input::Earlier`].
     const EARLIER: bool = false;
 
+    /// Whether what it gives of a time depends on what was before only by the super-trace's state, by names and
+    /// by [`Input::Dumped`]. Then a run that has a checkpoint continues from there.
+    const STATE_ONLY: bool = false;
+
     /// Whether it uses a change immediately, not at the end of the thread that it is about: then it gets no
     /// changes of threads for which it is not known yet whether the filter lets them through.
     const AT_ONCE: bool = false;
@@ -38,6 +42,11 @@ pub trait Analysis: Fold {
     /// time.
     fn is_done(&self) -> bool {
         false
+    }
+
+    /// Takes a checkpoint of a run that makes them: all up to a time has come.
+    fn checkpoint(&mut self, until: Timestamp, bytes: Vec<u8>) {
+        let _ = (until, bytes);
     }
 
     /// Takes what is no change of the state.

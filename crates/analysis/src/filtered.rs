@@ -12,7 +12,7 @@ use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
     Activity, Change, Doing, Fold, Kind, Lwp, LwpSerial, Mode, SuperTrace, TaskSerial, UserThread,
 };
-use tracewing_units::Cpu;
+use tracewing_units::{Cpu, Pid, Tid};
 
 /// Forwards selected input to an analysis.
 #[derive(Debug)]
@@ -26,7 +26,12 @@ pub(crate) struct Filtered<'a, A> {
     threads: HashSet<TaskSerial>,
     /// LWPs with reported activity that has not been attributed to a user thread yet.
     pending: HashSet<LwpSerial>,
+    /// What state dumps said, where it is to be kept.
+    dumped: Option<Vec<Dumped>>,
 }
+
+/// A thread, its process and its name, as a state dump gives them.
+type Dumped = (Tid, Pid, Box<[u8]>);
 
 /// What a user thread does that has just been made ready.
 const READY: Doing = Doing::Runnable { preempted: false };
@@ -48,6 +53,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
             lwps: HashSet::new(),
             threads: HashSet::new(),
             pending: HashSet::new(),
+            dumped: None,
         }
     }
 
@@ -62,6 +68,21 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     /// Whether any thread, or a part of the time, is left out.
     pub(crate) fn leaves_out(&self) -> bool {
         self.subjects.is_some()
+    }
+
+    /// Whether what the filter lets through depends on earlier events otherwise than by the state.
+    pub(crate) fn remembers(&self) -> bool {
+        self.subjects.as_ref().is_some_and(Subjects::remembers)
+    }
+
+    /// Keeps what state dumps say from now on.
+    pub(crate) fn keep_dumped(&mut self) {
+        self.dumped = Some(Vec::new());
+    }
+
+    /// What state dumps have said, if it was kept.
+    pub(crate) fn dumped(&self) -> &[Dumped] {
+        self.dumped.as_deref().unwrap_or_default()
     }
 
     /// Number of names that have been reported.
@@ -83,6 +104,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {
         if let Kind::Dump { tid, process, name, .. } = event.kind {
             self.analysis.input(Input::Dumped { tid, process, name });
+            self.dumped.iter_mut().for_each(|dumped| dumped.push((tid, process, name.into())));
         }
         if let Some(subjects) = &mut self.subjects {
             subjects.follow(event, state);

@@ -1,6 +1,7 @@
 //! Reads a recording once, for one analysis: merged events, the super-trace's state, and of both what a
 //! filter lets through.
 
+mod checkpoints;
 mod cuts;
 mod missing;
 mod ongoing;
@@ -16,17 +17,18 @@ pub use recorded::{LocksLack, Recorded};
 
 use crate::analysis::{Analysis, Input, Loss, ReadApart};
 use crate::filtered::Filtered;
+use checkpoints::{Keeper, loss_of};
 use missing::Missing;
 use order::Order;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::thread::available_parallelism;
 use tracewing_trace::super_trace::{
-    Activity, Adapter, AllUnseen, Batches, Change, Decoded, Fold, Follower, Interrupts, Name, Scope, Unseen,
+    Activity, Adapter, Ahead, AllUnseen, Batches, Change, Decoded, Fold, Follower, Interrupts, Name, Pauses,
+    Scope, Unseen,
 };
 use tracewing_trace::{
-    Error, EventRef, Filter, Losses, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
-    TimeRange, Trace,
+    Error, EventRef, Filter, Losses, Message, Progress, Recording, Selection, Stream, TimeRange, Trace,
 };
 use tracewing_units::{Cpu, Timestamp};
 
@@ -66,21 +68,23 @@ fn run_as<A: Analysis>(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
     let mut run = Run::new(recording, filter, analysis)?;
+    let begun = run.begins(recording);
     match ahead && !A::EVENTS && !A::EARLIER {
         true => {
             let read = |_: &EventRef<'_>| None::<()>;
-            Batches::with(recording, read, |batches| match batches {
-                Some(batches) => run.read_batches(recording, batches, &mut |_, _, _| {}, watch),
-                None => run.read(recording, watch),
+            Batches::with(begun, read, |batches| match batches {
+                Ok(batches) => run.read_batches(recording, batches, &mut |_, _, _| {}, watch),
+                Err(begun) => run.read(recording, begun, watch),
             });
         }
-        false => run.read(recording, watch),
+        false => run.read(recording, begun, watch),
     }
     Ok(run.finish())
 }
 
 /// As [`run()`], of a whole recording, for an analysis whose events can be read by the thread that decodes
-/// them; `ahead` says whether that is another thread ([`is_worth_threads`]).
+/// them; `ahead` says whether that is another thread ([`is_worth_threads`]). It gets a checkpoint at each of
+/// `pauses` where another run can continue.
 ///
 /// # Errors
 /// As [`run()`].
@@ -88,20 +92,23 @@ pub fn run_apart<A: ReadApart>(
     recording: &Recording,
     analysis: &mut A,
     ahead: bool,
+    pauses: Pauses,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
     let filter = Filter::default();
     let mut run = Run::new(recording, &filter, analysis)?;
+    run.keeps(&pauses);
+    let begun = Ahead::all(recording, pauses);
     match ahead {
         true => {
             let mut reader = A::Reader::default();
             let read = move |event: &EventRef<'_>| A::read(&mut reader, event);
-            Batches::with(recording, read, |batches| match batches {
-                Some(batches) => run.read_batches(recording, batches, &mut Run::located, watch),
-                None => run.read(recording, watch),
+            Batches::with(begun, read, |batches| match batches {
+                Ok(batches) => run.read_batches(recording, batches, &mut Run::located, watch),
+                Err(begun) => run.read(recording, begun, watch),
             });
         }
-        false => run.read(recording, watch),
+        false => run.read(recording, begun, watch),
     }
     Ok(run.finish())
 }
@@ -149,6 +156,12 @@ struct Run<'a, A> {
     /// Whether other ranges come before and after this one, and a loss in several of them is counted in the
     /// first to which its packet comes.
     is_one_of_many: bool,
+    /// Until then, events of programs are missing that were reported as lost.
+    lost_until: Option<Timestamp>,
+    /// What checkpoints need, if they are made.
+    keeper: Option<Keeper>,
+    /// Bytes of the recording that need not be read.
+    left_out: u64,
     ran: Ran,
 }
 
@@ -179,6 +192,9 @@ impl<'a, A: Analysis> Run<'a, A> {
             blind_until: None,
             begun: false,
             is_one_of_many: false,
+            lost_until: None,
+            keeper: None,
+            left_out: 0,
             ran: Ran {
                 cpus: kernel_cpus(recording),
                 recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
@@ -202,10 +218,16 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.ran.stopped
     }
 
-    /// Reads a recording from its beginning to the range's end: the first event after that shows whether the
-    /// recording continues there.
-    fn read(&mut self, recording: &Recording, watch: &mut dyn FnMut(Progress) -> ControlFlow<()>) {
-        let mut merge = Merge::new(recording, TimeRange::ALL);
+    /// Reads a recording up to the range's end: the first event after that shows whether the recording
+    /// continues there.
+    fn read(
+        &mut self,
+        recording: &Recording,
+        begun: Ahead<'_>,
+        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) {
+        let Ahead { mut merge, adapter, mut pauses, .. } = begun;
+        self.follower.take_over(adapter);
         let total = recording.bytes();
         loop {
             let (mut left, mut continues) = (PERIOD, true);
@@ -213,6 +235,7 @@ impl<'a, A: Analysis> Run<'a, A> {
                 match message {
                     Message::Event(ref event) => continues = self.event(event),
                     Message::Lost(lost, trace, stream) => {
+                        self.keeps_loss(recording, lost, stream);
                         self.lost(&Missing::of(lost, trace, stream, &self.selection));
                     }
                 }
@@ -221,10 +244,14 @@ impl<'a, A: Analysis> Run<'a, A> {
             });
             continues &= match flow {
                 Ok(ControlFlow::Break(())) => true,
-                Ok(ControlFlow::Continue(())) => self.ended(recording, Ok(())),
+                Ok(ControlFlow::Continue(())) => match pauses.pass(recording, &mut merge, self.follower.adapter()) {
+                    Some(pause) => self.pauses(recording, &pause),
+                    None => self.ended(recording, Ok(())),
+                },
                 Err(error) => self.ended(recording, Err(error)),
             };
-            if !continues || self.is_over(Progress { done: merge.bytes(), total }, watch) {
+            let done = self.left_out + merge.bytes();
+            if !continues || self.is_over(Progress { done, total }, watch) {
                 break;
             }
         }
@@ -256,12 +283,16 @@ impl<'a, A: Analysis> Run<'a, A> {
                 Decoded::Lost(lost, stream) => {
                     let stream = &recording.streams()[stream];
                     let trace = &recording.traces()[stream.trace_index()];
+                    self.keeps_loss(recording, &lost, stream);
                     self.lost(&Missing::of(&lost, trace, stream, &self.selection));
                     ControlFlow::Continue(())
                 }
             });
-            let continues = flow.is_continue() && batch.end().is_none_or(|end| self.ended(recording, end));
-            if !continues || self.is_over(Progress { done: batch.bytes(), total }, watch) {
+            let continues = flow.is_continue()
+                && batch.pause().is_none_or(|pause| self.pauses(recording, &pause))
+                && batch.end().is_none_or(|end| self.ended(recording, end));
+            let done = self.left_out + batch.bytes();
+            if !continues || self.is_over(Progress { done, total }, watch) {
                 break;
             }
             batches.give_back(batch);
@@ -382,6 +413,10 @@ impl<'a, A: Analysis> Run<'a, A> {
     #[cold]
     fn misfits(&mut self, time: Option<Timestamp>) -> Option<Timestamp> {
         let time = time?;
+        if !self.begun {
+            // Another run does not begin with it.
+            self.keeper = None;
+        }
         self.ran.misfits += u64::from(time >= self.range.begin && time <= self.range.end);
         Some(time)
     }
@@ -490,6 +525,14 @@ impl<'a, A: Analysis> Run<'a, A> {
 
     #[inline]
     fn sees_again_by(&mut self, time: Timestamp) {
+        if self.blind_until.is_some() {
+            self.is_blind_until(time);
+        }
+    }
+
+    #[cold]
+    fn is_blind_until(&mut self, time: Timestamp) {
+        self.lost_until.take_if(|until| *until <= time);
         if let Some(until) = self.blind_until.take_if(|until| *until <= time)
             && (self.begun || A::BEFORE)
         {
@@ -508,17 +551,15 @@ impl<'a, A: Analysis> Run<'a, A> {
         self.filtered.input(Input::Lost(doubt));
     }
 
-    fn lost(&mut self, &Missing { ref lost, scope, cpu, is_of_others, is_elsewhere }: &Missing) {
-        let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
+    fn lost(&mut self, missing: &Missing) {
+        let loss = loss_of(missing);
+        let (lost, Loss { scope, from, to, .. }) = (&missing.lost, loss);
         if from > self.range.end {
             return self.ends_after_range();
         }
         self.reaches(from);
         self.stay_blind_until(scope, to);
-        // How many events a lost packet had is not known.
-        let is_counted = lost.kind == LostKind::Events;
-        let events = lost.count.filter(|_| is_counted);
-        let loss = Loss { scope, cpu, from, to, events, is_of_others, is_elsewhere };
+        self.lost_until = self.lost_until.max(Some(to).filter(|_| scope == Scope::User));
         match self.begun {
             true => {
                 self.ran.end_ns = self.ran.end_ns.max(from);

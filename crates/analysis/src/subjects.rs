@@ -46,6 +46,15 @@ impl<'a> Subjects<'a> {
         some.then(|| Subjects { filter, condition, named: HashMap::new(), carried: HashMap::new() })
     }
 
+    /// Whether it has to know of earlier events what the state does not: names of processes, and which user
+    /// threads LWPs ran, as they were when these last recorded something.
+    pub(crate) fn remembers(&self) -> bool {
+        let is_id = |pattern: &ProcessPattern| matches!(pattern, ProcessPattern::Id(_));
+        self.condition.is_some()
+            || !self.filter.threads.is_empty()
+            || !self.filter.processes.iter().all(is_id)
+    }
+
     /// Looks at what an event has changed.
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {
         if !self.filter.processes.is_empty() || self.condition.is_some() {

@@ -283,6 +283,7 @@ impl Live {
 
 impl Analysis for Tasks {
     const EVENTS: bool = false;
+    const STATE_ONLY: bool = true;
 
     fn input(&mut self, _: Input<'_>) {}
 }

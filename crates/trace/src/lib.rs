@@ -67,7 +67,7 @@ pub use merge::stream_events::StreamEvents;
 pub use open::description::{described, real_time};
 pub use open::find::{Found, find};
 pub use open::gone::{GoneStream, GoneTrace};
-pub use open::recording::{Recording, Stream, Trace};
+pub use open::recording::{Checkpoints, Recording, Stream, Trace};
 pub use print::details::print_details;
 pub use print::json::{JsonPrinter, text as json_text};
 pub use print::listing::{Listing, Sink};

@@ -385,6 +385,7 @@ impl Fold for Latency {
 }
 
 impl Analysis for Latency {
+    const STATE_ONLY: bool = true;
     const LEFT_OUT_EVENTS: bool = true;
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use super::{Ran, Run};
 use crate::analysis::Analysis;
 use crate::names::Names;
 use std::ops::ControlFlow;
-use tracewing_trace::super_trace::Fold;
+use tracewing_trace::super_trace::{Fold, Pauses};
 use tracewing_trace::{Error, Filter, Merge, Message, Recording, Selection};
 use tracewing_units::Timestamp;
 
@@ -22,6 +22,7 @@ pub struct Ongoing<'a, A> {
     /// Up to when all has been read.
     reached: Timestamp,
     is_in_order: bool,
+    pauses: Pauses,
 }
 
 impl<'a, A: Analysis> Ongoing<'a, A> {
@@ -31,7 +32,15 @@ impl<'a, A: Analysis> Ongoing<'a, A> {
     /// As [`run`](super::run).
     pub fn new(recording: &Recording, filter: &'a Filter, analysis: &'a mut A) -> Result<Self, Error> {
         let run = Run::new(recording, filter, analysis)?;
-        Ok(Self { run, filter, reached: Timestamp::MIN, is_in_order: true })
+        Ok(Self { run, filter, reached: Timestamp::MIN, is_in_order: true, pauses: Pauses::none() })
+    }
+
+    /// The merge of a complete recording. The analysis gets a checkpoint at each of `pauses` where another run
+    /// can continue.
+    pub fn pausing<'r>(&mut self, recording: &'r Recording, pauses: Pauses) -> Merge<'r> {
+        self.run.keeps(&pauses);
+        self.pauses = pauses;
+        self.pauses.merge(recording)
     }
 
     /// The recording was opened anew. False if all has to be read again, by another run: it can now show more
@@ -52,6 +61,7 @@ impl<'a, A: Analysis> Ongoing<'a, A> {
     /// A stream cannot be read.
     pub fn read(
         &mut self,
+        recording: &Recording,
         merge: &mut Merge<'_>,
         until: Timestamp,
         watch: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -67,9 +77,13 @@ impl<'a, A: Analysis> Ongoing<'a, A> {
                 }
                 Some(Message::Lost(lost, trace, stream)) => {
                     self.comes(lost.range.map(|(from, _)| from));
+                    self.run.keeps_loss(recording, lost, stream);
                     self.run.lost(&Missing::of(lost, trace, stream, &self.run.selection));
                 }
-                None => break,
+                None => match self.pauses.pass(recording, merge, self.run.follower.adapter()) {
+                    Some(pause) => _ = self.run.pauses(recording, &pause),
+                    None => break,
+                },
             }
         }
         self.reached = self.reached.max(until);

@@ -8,9 +8,9 @@ use tracewing_units::Timestamp;
 /// The latest stamp so far. Merged events go back only where those of a stream do.
 #[derive(Debug)]
 pub(super) struct Order {
-    latest: Timestamp,
+    pub(super) latest: Timestamp,
     /// What the last event has made doubtful, if it was older than the latest.
-    doubt: Option<Loss>,
+    pub(super) doubt: Option<Loss>,
 }
 
 impl Default for Order {

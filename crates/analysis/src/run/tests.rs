@@ -12,12 +12,12 @@ use std::fmt::Debug;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use tracewing_trace::super_trace::{Change, Fold, Located};
+use tracewing_trace::super_trace::{Change, Fold, Located, Pauses};
 use tracewing_trace::{EventRef, Filter, Recording, ThreadPattern, TimePoint};
 use tracewing_units::{Duration, Tid, Timestamp};
 
 /// Recordings with switches, tasks, losses, and buffers that were overwritten.
-fn recordings() -> Vec<PathBuf> {
+pub(in crate::run) fn recordings() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/golden/recordings");
     let mut all: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.sort();
@@ -132,7 +132,7 @@ fn another_thread_may_read_events() {
         let recording = Recording::open(&[&path]).unwrap();
         let [own, other] = [false, true].map(|ahead| {
             let (mut uses, mut go_on) = (Uses::default(), |_| ControlFlow::Continue(()));
-            let ran = run_apart(&recording, &mut uses, ahead, &mut go_on).unwrap();
+            let ran = run_apart(&recording, &mut uses, ahead, Pauses::none(), &mut go_on).unwrap();
             (uses.found, format!("{:?}", Ran { names: Default::default(), ..ran }))
         });
         assert!(own.0.len() > 100, "{}", path.display());

@@ -15,6 +15,7 @@ use crate::open::recording::Recording;
 use crate::stream::cursor::{Lost, Place, Stop, StreamCursor};
 use crate::time::range::TimeRange;
 use queue::Queue;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use tracewing_units::Timestamp;
 
 /// The merged events of a recording.
@@ -49,6 +50,15 @@ pub struct Merge<'r> {
 /// Where all streams of a merge stand.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Handoff(Vec<Place>);
+
+impl Handoff {
+    /// The same for equal ones, also where the files are given by other paths.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.iter().for_each(|place| place.without_paths().hash(&mut hasher));
+        hasher.finish()
+    }
+}
 
 #[derive(Debug)]
 enum Head {
@@ -157,9 +167,18 @@ impl<'r> Merge<'r> {
     /// Merges from `from` on as if everything before had just been returned: also events that come later in
     /// their stream than others after that time, and no loss that began before.
     pub(crate) fn begun_at(recording: &'r Recording, range: TimeRange, from: Timestamp) -> Self {
+        Self::begun_after(recording, range, from, Timestamp::MIN)
+    }
+
+    /// The same of all of the time; the last message before was at `last`.
+    pub(crate) fn continued(recording: &'r Recording, from: Timestamp, last: Timestamp) -> Self {
+        Self::begun_after(recording, TimeRange::ALL, from, last)
+    }
+
+    fn begun_after(recording: &'r Recording, range: TimeRange, from: Timestamp, last: Timestamp) -> Self {
         let cursors = recording.streams().iter().map(|stream| recording.cursor(stream, from)).collect();
         let mut merge = Merge::of(recording, range, cursors);
-        merge.started = true;
+        (merge.started, merge.last_ns) = (true, last);
         for stream in 0..merge.cursors.len() {
             let is_over = |head: &Head| matches!(head, Head::Lost(Lost { range: Some((begin, _)), .. }) if *begin < from);
             let key = loop {

@@ -43,6 +43,22 @@ pub(crate) fn slices(recording: &Recording, range: TimeRange, from: Timestamp, l
     slices
 }
 
+/// Times before which `least` bytes lie, each after the one before it, at which packets begin: reading can begin
+/// there.
+pub(crate) fn cuts(recording: &Recording, least: u64) -> Vec<Timestamp> {
+    let (mut cuts, mut bytes) = (Vec::new(), 0);
+    let packets = packets(recording).unwrap_or_default();
+    let begin = packets.first().map_or(Timestamp::MIN, |(begin, _)| *begin);
+    for (time, size) in packets {
+        if bytes >= least && time > cuts.last().copied().unwrap_or(begin) {
+            cuts.push(time);
+            bytes = 0;
+        }
+        bytes += size;
+    }
+    cuts
+}
+
 /// When all packets begin, in order, and how many bytes they have at least; `None` where some stream has no
 /// index.
 fn packets(recording: &Recording) -> Option<Vec<(Timestamp, u64)>> {

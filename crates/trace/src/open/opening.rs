@@ -14,7 +14,7 @@ use crate::{Error, StreamFault};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::metadata;
 use tracewing_ctf::model::{EnvValue, TraceClass};
@@ -55,6 +55,7 @@ impl Recording {
             missing: Vec::new(),
             gone: Vec::new(),
             warnings,
+            checkpoints: OnceLock::new(),
         };
         for group in groups {
             recording.add(group)?;

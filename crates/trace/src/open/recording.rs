@@ -8,8 +8,9 @@ use crate::stream::losses::Losses;
 use crate::stream::packet::PacketFile;
 use crate::time::range::TimeRange;
 use crate::{Error, uuid_text};
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::model::{EnvValue, TraceClass, Version};
 use tracewing_units::{Cpu, Timestamp};
@@ -24,6 +25,14 @@ pub struct Recording {
     pub(super) missing: Vec<String>,
     pub(super) gone: Vec<GoneTrace>,
     pub(super) warnings: Vec<String>,
+    pub(super) checkpoints: OnceLock<Box<dyn Checkpoints>>,
+}
+
+/// States of a recording at times, as [`Pause::checkpoint`](crate::super_trace::Pause::checkpoint) makes them, so
+/// that what is before these times need not be read. They must be of this recording as it is now.
+pub trait Checkpoints: fmt::Debug + Send + Sync {
+    /// The last one before a time.
+    fn before(&self, time: Timestamp) -> Option<Vec<u8>>;
 }
 
 /// A CTF trace: one set of metadata, and the folders that share its UUID.
@@ -98,6 +107,16 @@ impl Recording {
     /// What in metadata is ignored though it may mean something, a line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Has readers of the state continue from these checkpoints, unless they have others already.
+    pub fn use_checkpoints(&self, checkpoints: Box<dyn Checkpoints>) {
+        let _ = self.checkpoints.set(checkpoints);
+    }
+
+    /// The last checkpoint before a time, if there is one.
+    pub(crate) fn checkpoint_before(&self, time: Timestamp) -> Option<Vec<u8>> {
+        self.checkpoints.get()?.before(time)
     }
 
     /// Adds a stream without a file; returns its index.

@@ -6,6 +6,7 @@
 
 use super::activity::{Activity, Kind};
 use super::adapter::Adapter;
+use super::checkpoint::{Pause, Pauses};
 use crate::Error;
 use crate::append;
 use crate::merge::event::{EventRef, Message};
@@ -13,10 +14,10 @@ use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
 use crate::stream::cursor::Lost;
 use crate::threads::start;
-use crate::time::range::TimeRange;
 use packed::{Packed, Small};
 use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder};
 use tracewing_units::Timestamp;
 
@@ -63,14 +64,41 @@ pub struct Batch<R = ()> {
     names: Vec<String>,
     /// Bytes of the packets that were begun.
     bytes: u64,
+    /// Where the merge pauses after them.
+    pause: Option<Pause>,
     /// How the recording ends, if it does after them.
     end: Option<Result<(), Error>>,
+}
+
+/// What is decoded: a merge and what makes activities of its events, which may have begun before.
+#[derive(Debug)]
+pub struct Ahead<'r> {
+    recording: &'r Recording,
+    /// Gives what is to come.
+    pub merge: Merge<'r>,
+    /// Its names are known.
+    pub adapter: Adapter,
+    /// Where it pauses.
+    pub pauses: Pauses,
+}
+
+impl<'r> Ahead<'r> {
+    /// All of a recording.
+    pub fn all(recording: &'r Recording, pauses: Pauses) -> Self {
+        let merge = pauses.merge(recording);
+        Self { recording, merge, adapter: Adapter::default(), pauses }
+    }
+
+    /// What a merge of a recording has left.
+    pub fn rest(recording: &'r Recording, merge: Merge<'r>, adapter: Adapter) -> Self {
+        Self { recording, merge, adapter, pauses: Pauses::none() }
+    }
 }
 
 impl<R> Default for Batch<R> {
     fn default() -> Self {
         let (messages, reads, texts, whole, lengths, lost, names) = Default::default();
-        Batch { messages, reads, texts, whole, lengths, lost, names, bytes: 0, end: None }
+        Batch { messages, reads, texts, whole, lengths, lost, names, bytes: 0, pause: None, end: None }
     }
 }
 
@@ -82,28 +110,36 @@ pub struct Batches<R = ()> {
 }
 
 impl<R: Send> Batches<R> {
-    /// Has `then` take the batches of a recording, which another thread decodes until they are dropped;
-    /// `None` if the system refuses that thread. `read` gets each event there, and what it takes from it
+    /// Has `then` take the batches of what is to come, which another thread decodes until they are dropped; if
+    /// the system refuses that thread, it gets back what was to be decoded. `read` gets each event there, and what it takes from it
     /// comes with the event.
     pub fn with<T>(
-        recording: &Recording,
+        ahead: Ahead<'_>,
         read: impl FnMut(&EventRef<'_>) -> Option<R> + Send,
-        then: impl FnOnce(Option<Batches<R>>) -> T,
+        then: impl FnOnce(Result<Batches<R>, Ahead<'_>>) -> T,
     ) -> T {
-        Self::by(Builder::new, recording, read, then)
+        Self::by(Builder::new, ahead, read, then)
     }
 
     fn by<T>(
         new: fn() -> Builder,
-        recording: &Recording,
+        ahead: Ahead<'_>,
         mut read: impl FnMut(&EventRef<'_>) -> Option<R> + Send,
-        then: impl FnOnce(Option<Batches<R>>) -> T,
+        then: impl FnOnce(Result<Batches<R>, Ahead<'_>>) -> T,
     ) -> T {
         let (send, batches) = mpsc::sync_channel(WAITING);
         let (empty, back) = mpsc::channel();
+        let waiting = Mutex::new(Some(ahead));
+        let taken = &|| waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         thread::scope(|scope| {
-            let started = start(scope, new, [move || decode(recording, &mut read, &send, &back)]);
-            then((started > 0).then_some(Batches { batches, empty }))
+            let work = move || {
+                if let Some(ahead) = taken() {
+                    decode(ahead, &mut read, &send, &back);
+                }
+            };
+            let started = start(scope, new, [work]);
+            let refused = if started > 0 { None } else { taken() };
+            then(refused.map_or(Ok(Batches { batches, empty }), Err))
         })
     }
 
@@ -120,18 +156,17 @@ impl<R: Send> Batches<R> {
 }
 
 fn decode<R>(
-    recording: &Recording,
+    mut ahead: Ahead<'_>,
     read: &mut impl FnMut(&EventRef<'_>) -> Option<R>,
     send: &SyncSender<Batch<R>>,
     back: &Receiver<Batch<R>>,
 ) {
-    let mut merge = Merge::new(recording, TimeRange::ALL);
-    let (mut adapter, mut names) = (Adapter::default(), 0);
+    let mut names = ahead.adapter.names().len();
     loop {
         let mut batch = back.try_recv().unwrap_or_default();
-        batch.fill(recording, &mut merge, &mut adapter, read);
-        batch.names = adapter.names()[names..].to_vec();
-        names = adapter.names().len();
+        batch.fill(&mut ahead, read);
+        batch.names = ahead.adapter.names()[names..].to_vec();
+        names = ahead.adapter.names().len();
         let is_last = batch.end.is_some();
         // If the receiver is gone, nothing more is needed.
         if send.send(batch).is_err() || is_last {
@@ -141,19 +176,15 @@ fn decode<R>(
 }
 
 impl<R> Batch<R> {
-    fn fill(
-        &mut self,
-        recording: &Recording,
-        merge: &mut Merge<'_>,
-        adapter: &mut Adapter,
-        read: &mut impl FnMut(&EventRef<'_>) -> Option<R>,
-    ) {
+    fn fill(&mut self, ahead: &mut Ahead<'_>, read: &mut impl FnMut(&EventRef<'_>) -> Option<R>) {
         self.messages.clear();
         self.reads.clear();
         self.texts.clear();
         self.whole.clear();
         self.lengths.clear();
         self.lost.clear();
+        self.pause = None;
+        let Ahead { recording, merge, adapter, pauses } = ahead;
         let result = merge.for_each(|message| {
             match message {
                 Message::Event(event) => self.event(&event, adapter, read),
@@ -170,7 +201,10 @@ impl<R> Batch<R> {
         });
         self.end = match result {
             Ok(ControlFlow::Break(())) => None,
-            Ok(ControlFlow::Continue(())) => Some(Ok(())),
+            Ok(ControlFlow::Continue(())) => {
+                self.pause = pauses.pass(recording, merge, adapter);
+                self.pause.is_none().then_some(Ok(()))
+            }
             Err(error) => Some(Err(error)),
         };
         self.bytes = merge.bytes();
@@ -202,6 +236,11 @@ impl<R> Batch<R> {
     /// Bytes of the packets that were begun up to its end.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Where the merge pauses after this batch, if it does.
+    pub fn pause(&mut self) -> Option<Pause> {
+        self.pause.take()
     }
 
     /// How the recording ends, if it does after this batch.

@@ -10,14 +10,14 @@
 /// What is known of a thread's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Calls {
-    now: Now,
+    pub(super) now: Now,
     /// Whether calls of the programs that it had before are missing.
-    before: bool,
+    pub(super) before: bool,
 }
 
 /// What is known of the calls of its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Now {
+pub(super) enum Now {
     /// No event has shown anything about them.
     #[default]
     Unknown,

@@ -11,18 +11,18 @@ pub(super) struct CpuState {
     /// The running thread, 0 for the idle thread; `None` if unknown.
     pub current: Option<Tid>,
     /// The thread that the last switch was away from, until another one is seen.
-    leaving: Option<Tid>,
+    pub(super) leaving: Option<Tid>,
     /// Interrupts within each other; at most one of each kind.
-    interrupts: Vec<(Interrupt, Name)>,
+    pub(super) interrupts: Vec<(Interrupt, Name)>,
     /// Softirqs that have not run yet, and the thread that asked first for each, if it was one.
-    raised: Vec<(Name, Option<Waker>)>,
+    pub(super) raised: Vec<(Name, Option<Waker>)>,
     /// The running softirq, and the waker that raised it.
-    softirq: Option<(Name, Waker)>,
+    pub(super) softirq: Option<(Name, Waker)>,
     /// Up to when its state without a thread has been reported.
-    since: Timestamp,
+    pub(super) since: Timestamp,
     /// How often it went over to its idle thread since events were lost, and whether it ever left that.
-    idled: u64,
-    leaves_idle: bool,
+    pub(super) idled: u64,
+    pub(super) leaves_idle: bool,
 }
 
 impl CpuState {

@@ -16,6 +16,7 @@
 //! | `unseen` | what was overwritten before streams begin |
 //! | `place` | the place of an event |
 //! | `seen` | events with their places, in order |
+//! | `stored`, `checkpoint` | the state as bytes, from which reading continues |
 //! | `ahead` | the same without the events, decoded and read by another thread |
 //! | `column` | columns of conditions |
 //!
@@ -27,6 +28,7 @@ mod activity;
 mod adapter;
 mod ahead;
 mod calls;
+mod checkpoint;
 mod column;
 mod comm;
 mod coverage;
@@ -43,13 +45,15 @@ mod programs;
 mod seen;
 mod serial;
 mod state;
+mod stored;
 mod traces;
 mod unseen;
 mod user_thread;
 
 pub use activity::{Activity, Context, Interrupt, Kind, Name, Scope, SwitchCause, TaskState, UserThreadKind};
 pub use adapter::Adapter;
-pub use ahead::{Batch, Batches, Decoded};
+pub use ahead::{Ahead, Batch, Batches, Decoded};
+pub use checkpoint::{Checkpoint, Known, Pause, Pauses};
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
 pub use coverage::{Coverage, Interrupts};

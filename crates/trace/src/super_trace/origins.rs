@@ -8,14 +8,14 @@ use tracewing_units::Origin;
 /// So many are known at least, and twice as many at most.
 const KNOWN: usize = 1 << 16;
 
-type Names = Map<Origin, Box<[u8]>>;
+pub(super) type Names = Map<Origin, Box<[u8]>>;
 
 /// Names by the numbers of origins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Origins {
-    new: Names,
+    pub(super) new: Names,
     /// Those that were new before.
-    old: Names,
+    pub(super) old: Names,
 }
 
 impl Origins {

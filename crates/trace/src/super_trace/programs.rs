@@ -19,25 +19,25 @@ use tracewing_rules::ThreadPattern;
 use tracewing_units::{Cpu, Origin, Task, Tid, Timestamp};
 
 type Lwps = Numbers<Tid, Lwp>;
-type UserThreads = Numbers<Task, UserThread>;
+pub(super) type UserThreads = Numbers<Task, UserThread>;
 
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
     /// By [`Key::owner`] and [`Key::id`].
-    programs: Numbers<Owner, UserThreads>,
+    pub(super) programs: Numbers<Owner, UserThreads>,
     /// What user threads of an origin are called.
-    origins: Origins,
+    pub(super) origins: Origins,
     /// How many user threads there have been.
-    serials: usize,
+    pub(super) serials: usize,
     /// Until then, switches may have been lost.
-    blind_until: Timestamp,
+    pub(super) blind_until: Timestamp,
     /// No switch is recorded, or only some: a user thread that no LWP is known to run may run and end unseen.
-    unseen: bool,
+    pub(super) unseen: bool,
     /// No wake is recorded.
-    wakeless: bool,
+    pub(super) wakeless: bool,
     /// The recording has the events of threads that match one pattern of each list; of all if there are no
     /// lists.
-    chosen: Vec<Vec<ThreadPattern>>,
+    pub(super) chosen: Vec<Vec<ThreadPattern>>,
 }
 
 impl Programs {

@@ -99,9 +99,9 @@ impl<'a> Seen<'a> {
 /// Follows the messages of a recording in the order of time.
 #[derive(Debug)]
 pub struct Follower {
-    adapter: Adapter,
-    state: SuperTrace,
-    unseen: AllUnseen,
+    pub(super) adapter: Adapter,
+    pub(super) state: SuperTrace,
+    pub(super) unseen: AllUnseen,
 }
 
 impl Follower {
@@ -180,6 +180,16 @@ impl Follower {
     /// Provides the text of names ([`Adapter::name`]).
     pub fn adapter(&self) -> &Adapter {
         &self.adapter
+    }
+
+    /// Has this one make activities of events.
+    pub fn take_over(&mut self, adapter: Adapter) {
+        self.adapter = adapter;
+    }
+
+    /// Gives away what makes activities of events: another thread does that from now on.
+    pub fn take_adapter(&mut self) -> Adapter {
+        std::mem::take(&mut self.adapter)
     }
 
     /// See [`SuperTrace::restart`].

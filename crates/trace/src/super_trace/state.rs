@@ -24,7 +24,7 @@ mod wakes;
 pub struct SuperTrace {
     pub(super) lwps: Numbers<Tid, Lwp>,
     /// How many there have been.
-    serials: usize,
+    pub(super) serials: usize,
     pub(super) programs: Programs,
     /// Threads from state dumps that have not been seen otherwise so far.
     pub(super) dumped: Map<Tid, Dumped>,
@@ -32,27 +32,27 @@ pub struct SuperTrace {
     pub(super) headless: Map<Pid, String>,
     /// Numbers of followed threads that have ended, where the kernel has a list of those that it follows: it
     /// may record switches of another thread with such a number.
-    ended: Map<Tid, ()>,
+    pub(super) ended: Map<Tid, ()>,
     pub(super) cpus: Numbers<Cpu, CpuState>,
-    begin: Option<Timestamp>,
-    now: Timestamp,
+    pub(super) begin: Option<Timestamp>,
+    pub(super) now: Timestamp,
     /// The latest stamp of an event.
-    latest: Timestamp,
+    pub(super) latest: Timestamp,
     /// Whether events are older than one before them: their stream's stamps go back.
-    is_disordered: bool,
+    pub(super) is_disordered: bool,
     /// Until then, something may have happened on some CPU that was lost.
-    blind_until: Timestamp,
+    pub(super) blind_until: Timestamp,
     /// Whether switches are missing without having been lost: the recording follows some threads only.
-    partial: bool,
+    pub(super) partial: bool,
     pub(super) coverage: Coverage,
     /// The process whose tree it is of, as long as its first thread has not been seen.
     pub(super) root: Option<Pid>,
     /// Whether any thread is one that the recording follows.
-    follows: bool,
+    pub(super) follows: bool,
     /// How many of those that have ended had [`Lwp::lacks_calls`].
-    without_calls: u64,
+    pub(super) without_calls: u64,
     /// How many had [`Lwp::dies_unseen`].
-    died_unseen: u64,
+    pub(super) died_unseen: u64,
 }
 
 impl Default for SuperTrace {

@@ -29,7 +29,7 @@ pub struct Unseen {
 #[derive(Debug, Default)]
 pub struct AllUnseen {
     /// The next one is the last.
-    to_come: Vec<Unseen>,
+    pub(super) to_come: Vec<Unseen>,
 }
 
 impl AllUnseen {

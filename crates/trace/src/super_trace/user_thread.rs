@@ -19,7 +19,7 @@ pub(super) struct Key {
 /// Owner of user threads: a process; if that is unknown, the LWP that ran them, as a negative number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub(super) struct Owner(i32);
+pub(super) struct Owner(pub(super) i32);
 
 impl Owner {
     pub(super) const fn process(pid: Pid) -> Self {

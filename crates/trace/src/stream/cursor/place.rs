@@ -21,6 +21,15 @@ pub(crate) struct Place {
     apart: usize,
 }
 
+impl Place {
+    /// All of it but the files' paths.
+    pub(crate) fn without_paths(&self) -> String {
+        let Place { files, position, previous, pending, lost, apart } = self;
+        let files: Vec<u64> = files.iter().map(|(_, next)| *next).collect();
+        format!("{files:?} {position:?} {previous:?} {pending:?} {lost:?} {apart}")
+    }
+}
+
 impl StreamCursor {
     /// The position; `lost` is a loss that was fetched but not returned yet.
     pub(crate) fn place(&self, lost: Option<Lost>) -> Place {

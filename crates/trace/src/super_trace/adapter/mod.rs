@@ -22,22 +22,22 @@ use self::kind::{Fields, plain};
 use self::meaning::Meaning;
 
 /// How many names are kept apart.
-const NAMES: usize = 1 << 16;
+pub(super) const NAMES: usize = 1 << 16;
 
 /// Remembers what each event class means, so that names are looked up once.
 #[derive(Debug, Default)]
 pub struct Adapter {
-    classes: Classes<Known>,
-    names: Vec<String>,
-    numbers: HashMap<String, Name>,
-    general: General,
+    pub(super) classes: Classes<Known>,
+    pub(super) names: Vec<String>,
+    pub(super) numbers: HashMap<String, Name>,
+    pub(super) general: General,
     /// By trace: the first threads of processes that have introduced themselves since their last exec.
-    introduced: HashSet<(usize, Tid)>,
+    pub(super) introduced: HashSet<(usize, Tid)>,
 }
 
 /// What is known of an event class.
 #[derive(Debug)]
-struct Known {
+pub(super) struct Known {
     meaning: Meaning,
     /// The thread that recorded it.
     tid: Option<Actor>,
@@ -51,9 +51,9 @@ struct Known {
 
 /// Names of softirqs and interrupts that events do not identify.
 #[derive(Debug, Default)]
-struct General {
-    softirq: Name,
-    interrupt: Name,
+pub(super) struct General {
+    pub(super) softirq: Name,
+    pub(super) interrupt: Name,
 }
 
 impl General {
@@ -177,7 +177,7 @@ impl Adapter {
         Scope::Kernel(stream.cpu())
     }
 
-    fn number(&mut self, name: &str) -> Name {
+    pub(super) fn number(&mut self, name: &str) -> Name {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }

@@ -110,6 +110,8 @@ fn a_thread_that_the_system_refuses_is_done_without() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/golden/recordings");
     let path = std::fs::read_dir(golden).unwrap().next().unwrap().unwrap().path();
     let recording = Recording::open(&[path]).unwrap();
-    let has = |new| Batches::<()>::by(new, &recording, |_| None, |batches| batches.is_some());
+    let has = |new| {
+        Batches::<()>::by(new, Ahead::all(&recording, Pauses::none()), |_| None, |batches| batches.is_ok())
+    };
     assert_eq!([has(refused), has(Builder::new)], [false, true]);
 }

@@ -1,0 +1,325 @@
+//! What an analysis gives of a window does not depend on where reading begins.
+
+use crate::analysis::{Analysis, Input, ReadApart};
+use crate::breakdown::Breakdown;
+use crate::critical_path::{CriticalPaths, Target};
+use crate::latency::{EventPattern, Latency, Nesting, Question};
+use crate::run::tests::recordings;
+use crate::run::{Ran, run_apart, run_as};
+use crate::sched::{SchedLatencies, Slices};
+use crate::tasks::{Tasks, Thresholds};
+use crate::threads::Threads;
+use proptest::prelude::*;
+use std::fs;
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tempfile::TempDir;
+use tracewing_rules::ProcessPattern;
+use tracewing_trace::super_trace::{Change, Checkpoint, Fold, Located, Pauses};
+use tracewing_trace::{Checkpoints, Conversion, EventRef, Filter, Recording, ThreadPattern, TimePoint};
+use tracewing_units::{Cpu, Duration, Timestamp};
+
+/// Takes checkpoints, and counts everything else.
+#[derive(Debug, Default)]
+struct Keeps {
+    kept: Vec<(Timestamp, Vec<u8>)>,
+    changes: u64,
+}
+
+impl Fold for Keeps {
+    fn change(&mut self, _: Change<'_>) {
+        self.changes += 1;
+    }
+}
+
+impl Analysis for Keeps {
+    fn checkpoint(&mut self, until: Timestamp, bytes: Vec<u8>) {
+        self.kept.push((until, bytes));
+    }
+
+    fn input(&mut self, _: Input<'_>) {}
+}
+
+impl ReadApart for Keeps {
+    type Reader = ();
+    type Read = ();
+
+    fn read((): &mut (), _: &EventRef<'_>) -> Option<()> {
+        None
+    }
+
+    fn located(&mut self, _: Option<&mut ()>, _: &Located<'_>) {}
+
+    fn located_earlier(&mut self, _: Option<&mut ()>, _: &Located<'_>) {}
+}
+
+/// All checkpoints of a recording at some times that can be used.
+fn kept(recording: &Recording, times: &[Timestamp]) -> Vec<(Timestamp, Vec<u8>)> {
+    let [own, other, none] = [(false, times), (true, times), (true, &[][..])].map(|(ahead, times)| {
+        let (mut keeps, mut go_on) = (Keeps::default(), |_| ControlFlow::Continue(()));
+        let pauses = Pauses::at(times.to_vec());
+        let ran = run_apart(recording, &mut keeps, ahead, pauses, &mut go_on).unwrap();
+        (keeps, format!("{ran:?}"))
+    });
+    assert!(own.0.kept == other.0.kept, "the thread that decodes makes no difference");
+    assert!(own.1 == other.1 && own.1 == none.1, "pauses make no difference");
+    assert_eq!((own.0.changes, own.0.changes), (other.0.changes, none.0.changes));
+    own.0.kept
+}
+
+/// One checkpoint, and how often it was asked for.
+#[derive(Debug)]
+struct One(Vec<u8>, Arc<AtomicUsize>);
+
+impl Checkpoints for One {
+    fn before(&self, _: Timestamp) -> Option<Vec<u8>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        Some(self.0.clone())
+    }
+}
+
+/// What all analyses give of a recording with a filter.
+fn results(recording: &Recording, filter: &Filter, ahead: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut results = |name: &str, ran: Ran, result: String| {
+        // More names may be known, since those of a batch come at once.
+        let ran = if ahead { Ran { names: Default::default(), ..ran } } else { ran };
+        all.push(format!("{name}: {result} {ran:?}"));
+    };
+    macro_rules! result {
+        ($new:expr, $finish:expr) => {{
+            let (mut analysis, mut go_on) = ($new, |_| ControlFlow::Continue(()));
+            let ran = run_as(recording, filter, &mut analysis, ahead, &mut go_on).unwrap();
+            #[allow(clippy::redundant_closure_call)]
+            let result = $finish(analysis, &ran);
+            results(stringify!($new), ran, result);
+        }};
+    }
+    result!(Threads::new(), table_of_threads);
+    result!(Tasks::new(Thresholds::default(), false), |tasks: Tasks, _: &_| format!("{:?}", tasks.finish()));
+    result!(Slices::new(SchedLatencies::default()), |slices: Slices<SchedLatencies>, ran: &_| {
+        format!("{:?}", slices.sink.finish(ran))
+    });
+    result!(Breakdown::new(), |breakdown: Breakdown, ran: &_| format!("{:?}", breakdown.finish(ran)));
+    let pattern = |name: &str| name.parse::<EventPattern>().unwrap();
+    let question = Question {
+        begin: pattern("sched_waking"),
+        end: pattern("sched_switch"),
+        by: Vec::new(),
+        nesting: Nesting::default(),
+        group: Vec::new(),
+        worst: 5,
+    };
+    if let Ok(latency) = Latency::new(&question, recording) {
+        result!(latency, |latency: Latency, _: &_| format!("{:?}", latency.finish().0));
+    }
+    let all_of_it = Filter { from: filter.from.clone(), to: filter.to.clone(), ..Filter::default() };
+    let targets = [
+        Filter { tids: filter.tids.clone(), ..Filter::default() },
+        Filter { threads: vec![ThreadPattern::new("*")], ..Filter::default() },
+    ];
+    for target in targets.iter().filter_map(|target| Target::new(target).ok()) {
+        let mut paths = CriticalPaths::new(target, Cursor::new(Vec::new()));
+        let mut go_on = |_| ControlFlow::Continue(());
+        let ran = run_as(recording, &all_of_it, &mut paths, ahead, &mut go_on).unwrap();
+        let path = paths.path(None, None, &ran.names, &mut || true).map_err(|error| error.to_string());
+        results("path", ran, format!("{path:?}"));
+    }
+    all
+}
+
+fn table_of_threads(threads: Threads, ran: &Ran) -> String {
+    let table = threads.finish(ran);
+    format!("{:?} {:?} {} {:?}", table.threads, table.user_threads, table.strangers, table.processes())
+}
+
+/// A copy of a recording of which packets are missing or in another order.
+fn changed(path: &Path, changes: &[(u8, u16)]) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let mut changes = changes.iter();
+    fs::copy(path.join("tracewing.json"), copy.path().join("tracewing.json")).unwrap();
+    for trace in ["kernel", "user", "profile"] {
+        let Ok(files) = fs::read_dir(path.join(trace)) else { continue };
+        fs::create_dir(copy.path().join(trace)).unwrap();
+        let mut files: Vec<_> =
+            files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
+        files.sort();
+        for file in files {
+            let name = file.file_name().unwrap();
+            let mut bytes = fs::read(&file).unwrap();
+            if name != "metadata"
+                && let Some((kind, place)) = changes.next()
+            {
+                bytes = change(&bytes, *kind, usize::from(*place));
+            }
+            fs::write(copy.path().join(trace).join(name), bytes).unwrap();
+        }
+    }
+    copy
+}
+
+/// A stream without a packet, with two packets in another order, or with another packet once more.
+fn change(bytes: &[u8], kind: u8, place: usize) -> Vec<u8> {
+    let (mut packets, mut rest) = (Vec::new(), bytes);
+    // Its size in bits follows magic, UUID, two ids, two stamps and another size.
+    while let Some(size) = rest.get(56..64).and_then(<[u8]>::first_chunk) {
+        let size = u64::from_le_bytes(*size) as usize / 8;
+        let (packet, after) = rest.split_at(size.min(rest.len()));
+        packets.push(packet);
+        rest = after;
+    }
+    if packets.len() > 1 {
+        let place = place % (packets.len() - 1);
+        match kind % 4 {
+            0 => _ = packets.remove(place),
+            1 => packets.swap(place, place + 1),
+            2 => packets.insert(place, packets[place]),
+            _ => {}
+        }
+    }
+    packets.concat()
+}
+
+fn opened(path: &Path) -> Recording {
+    Recording::open(&[path]).unwrap()
+}
+
+/// Some filters, none of which chooses a time.
+fn filters(recording: &Recording) -> Vec<Filter> {
+    let mut threads = Threads::new();
+    let mut go_on = |_| ControlFlow::Continue(());
+    let ran = run_as(recording, &Filter::default(), &mut threads, false, &mut go_on).unwrap();
+    let threads = threads.finish(&ran).threads;
+    let (tid, process) = threads.first().map(|thread| (thread.tid, thread.process)).unzip();
+    vec![
+        Filter { tids: tid.into_iter().collect(), ..Filter::default() },
+        Filter { cpus: vec![Cpu(0)..=Cpu(0)], ..Filter::default() },
+        Filter {
+            processes: process.flatten().map(ProcessPattern::Id).into_iter().collect(),
+            ..Filter::default()
+        },
+        Filter { processes: vec![ProcessPattern::new("*e*")], ..Filter::default() },
+        Filter { threads: vec![ThreadPattern::new("*1*")], ..Filter::default() },
+        Filter { predicate: Some("$state == 'blocked'".parse().unwrap()), ..Filter::default() },
+    ]
+}
+
+/// Compares, for windows and checkpoints at shares of a recording's time. Returns how many runs have continued
+/// from a checkpoint, and how many checkpoints there were.
+fn compare(path: &Path, at: &[f64], windows: &[(f64, f64, bool)]) -> (usize, usize) {
+    let recording = opened(path);
+    let (begin, end) = (recording.begin().unwrap(), recording.end().unwrap());
+    let time = |share: f64| begin + Duration::from_ns(((end - begin).as_ns() as f64 * share) as u64);
+    let times: Vec<_> = at.iter().map(|share| time(*share)).collect();
+    let checkpoints = kept(&recording, &times);
+    let (filters, asked) = (filters(&recording), Arc::new(AtomicUsize::new(0)));
+    for ((from, to, ahead), filter) in windows.iter().zip(filters.iter().cycle()) {
+        let point = |share: f64| Some(TimePoint::Absolute(time(share)));
+        for chosen in [filter, &Filter::default()] {
+            let filter = Filter { from: point(*from), to: point(*to), ..chosen.clone() };
+            let expected = results(&recording, &filter, *ahead);
+            for (until, bytes) in checkpoints.iter().filter(|(until, _)| *until < time(*from)) {
+                let other = opened(path);
+                other.use_checkpoints(Box::new(One(bytes.clone(), asked.clone())));
+                assert!(Checkpoint::before(&other, time(*from)).is_some(), "{until:?}");
+                let found = results(&other, &filter, *ahead);
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert!(found == expected, "{until:?} {filter:?}\n{found}\n{expected}");
+                }
+                assert_eq!(found.len(), expected.len());
+            }
+        }
+    }
+    (asked.load(Ordering::Relaxed), checkpoints.len())
+}
+
+const AT: [f64; 5] = [0.05, 0.3, 0.5, 0.77, 0.97];
+
+#[test]
+fn a_window_is_the_same_from_any_checkpoint() {
+    let windows = [
+        (0.1, 0.4, false),
+        (0.32, 0.9, true),
+        (0.51, 1.0, false),
+        (0.6, 0.61, true),
+        (0.98, 1.0, false),
+        (0.78, 2.0, false),
+    ];
+    for path in recordings() {
+        let (asked, kept) = compare(&path, &AT, &windows);
+        assert!(kept >= 3 && asked > 100, "{}: {kept} {asked}", path.display());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Also of recordings with losses, and with streams whose stamps go back.
+    #[test]
+    fn a_window_of_a_damaged_recording_is_the_same(
+        recording in 0..6_usize,
+        changes in prop::collection::vec((0..4_u8, any::<u16>()), 4),
+        at in prop::collection::vec(0.0..1.0, 1..4),
+        windows in prop::collection::vec((0.0..1.0_f64, 0.0..1.2_f64, any::<bool>()), 1..3),
+    ) {
+        let copy = changed(&recordings()[recording], &changes);
+        let windows: Vec<_> = windows.into_iter().map(|(from, to, ahead)| (from, from.max(to), ahead)).collect();
+        compare(copy.path(), &at, &windows);
+    }
+
+    #[test]
+    fn a_window_of_an_extract_is_the_same(
+        recording in 0..6_usize,
+        chosen in 0..6_usize,
+        begin in 0.0..0.8_f64,
+        at in prop::collection::vec(0.0..1.0, 1..4),
+        from in 0.0..1.0,
+    ) {
+        let whole = opened(&recordings()[recording]);
+        let (first, last) = (whole.begin().unwrap(), whole.end().unwrap());
+        let begin = first + Duration::from_ns(((last - first).as_ns() as f64 * begin) as u64);
+        let filter = Filter { from: Some(TimePoint::Absolute(begin)), ..filters(&whole).swap_remove(chosen) };
+        let (folder, mut go_on) = (tempfile::tempdir().unwrap(), |_| ControlFlow::Continue(()));
+        let out = folder.path().join("extract");
+        let written = Conversion { version: None, filter, explained: true }.run(&whole, &out, &mut go_on).unwrap();
+        prop_assume!(written.chosen > 10);
+        compare(&out, &at, &[(from, 1.0, false)]);
+    }
+}
+
+#[test]
+fn what_is_no_checkpoint_of_the_recording_is_not_used() {
+    let paths = recordings();
+    let recording = opened(&paths[0]);
+    let (begin, end) = (recording.begin().unwrap(), recording.end().unwrap());
+    let checkpoint = kept(&recording, &[begin + (end - begin) / 2]).swap_remove(0).1;
+    let is_used = |path: &Path, bytes: Vec<u8>| {
+        let recording = opened(path);
+        recording.use_checkpoints(Box::new(One(bytes, Arc::default())));
+        let end = recording.end().unwrap();
+        Checkpoint::before(&recording, end).is_some()
+    };
+    assert!(is_used(&paths[0], checkpoint.clone()));
+    assert!(!is_used(&paths[1], checkpoint.clone()), "of another recording");
+    // Of another version, and cut off anywhere.
+    for at in 0..8 {
+        let mut other = checkpoint.clone();
+        other[at] ^= 1;
+        assert!(!is_used(&paths[0], other));
+    }
+    for length in (0..checkpoint.len()).step_by(97) {
+        assert!(!is_used(&paths[0], checkpoint[..length].to_vec()));
+    }
+    // Whatever changed within is no panic, and no memory without bound.
+    for at in (8..checkpoint.len()).step_by(31) {
+        let mut other = checkpoint.clone();
+        other[at] = other[at].wrapping_add(0x55);
+        let recording = opened(&paths[0]);
+        recording.use_checkpoints(Box::new(One(other, Arc::default())));
+        let from = Some(TimePoint::Absolute(begin + (end - begin) / 4 * 3));
+        results(&recording, &Filter { from, ..Filter::default() }, false);
+    }
+}
