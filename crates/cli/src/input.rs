@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Ran};
+use tracewing_index::Cache;
 use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, TimeRange, Zone};
 use tracewing_units::{Cpu, Tid, Timestamp};
 
@@ -164,6 +165,12 @@ fn open(traces: &[PathBuf], filter: &Filter) -> Result<Recording> {
     warn_of_missing(&recording);
     warn_of_unmatched(&recording, &filter.events);
     filter.remark(&recording).iter().for_each(|line| print_warning(line));
+    if filter.from.is_some()
+        && let Ok(cache) = Cache::new(None)
+        && let Some(checkpoints) = cache.checkpoints(&recording)
+    {
+        recording.use_checkpoints(Box::new(checkpoints));
+    }
     Ok(recording)
 }
 

@@ -1,7 +1,9 @@
 //! What is written while the recording is read: blocks one after the other, each with a sum of its bytes.
 
 use crate::bytes::checksum;
+use crate::checkpoints::Place;
 use std::io::{Error, Write};
+use tracewing_units::Timestamp;
 
 /// Bytes of the sum after each block.
 pub(crate) const SUM: usize = 4;
@@ -13,6 +15,8 @@ pub(crate) struct Body<'w> {
     pub(crate) offset: u64,
     /// Why it cannot be written further; nothing is written then.
     failure: Option<Error>,
+    /// What was written of checkpoints.
+    pub(crate) checkpoints: Vec<Place>,
 }
 
 impl<'w> Body<'w> {
@@ -22,7 +26,7 @@ impl<'w> Body<'w> {
 
     /// One that continues after so many bytes.
     pub(crate) fn after(out: &'w mut (dyn Write + Send), offset: u64) -> Self {
-        Body { out, offset, failure: None }
+        Body { out, offset, failure: None, checkpoints: Vec::new() }
     }
 
     /// Writes a block; returns where it begins and how long it is, without the sum.
@@ -31,6 +35,13 @@ impl<'w> Body<'w> {
         self.write(bytes);
         self.write(&(checksum(bytes) as u32).to_le_bytes());
         place
+    }
+
+    /// Writes a checkpoint.
+    pub(crate) fn checkpoint(&mut self, until: Timestamp, bytes: &[u8]) {
+        let (offset, length, sum) = (self.offset, bytes.len() as u64, checksum(bytes));
+        self.write(bytes);
+        self.checkpoints.push(Place { until, offset, length, sum });
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) {

@@ -59,6 +59,11 @@ impl<'w> Builder<'w> {
         self.rows.len()
     }
 
+    /// Keeps a checkpoint.
+    pub(crate) fn checkpoint(&mut self, until: Timestamp, bytes: Vec<u8>) {
+        self.writer.checkpoint(until, bytes);
+    }
+
     /// A moment as the time since the beginning; 0 before that.
     #[inline]
     pub(crate) fn time(&mut self, moment: Timestamp) -> Duration {

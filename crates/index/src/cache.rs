@@ -5,11 +5,12 @@
 //! gets its own when it is complete. All of them together are kept below [`MOST_BYTES`]; the least recently
 //! made go first.
 
+use crate::checkpoints::Kept;
 use crate::error::{Error, MUST_STAY_FREE};
 use crate::format;
 use crate::groups;
 use crate::identity;
-use crate::index::Index;
+use crate::index::{self, Index};
 use crate::make::{Made, make};
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -51,12 +52,22 @@ impl Cache {
     /// The index of a recording as it is now; `None` if there is none, or it is of an earlier state, or
     /// damaged, or another user could have written it.
     pub fn find(&self, recording: &Recording) -> Option<Index> {
-        let path = self.path_of(recording);
+        let index = Index::open(self.file_of(recording)?, &self.path_of(recording), identity::of(recording));
+        index.ok().flatten()
+    }
+
+    /// The checkpoints of the index of a recording as it is now, if there is one. The rest of the index is not
+    /// looked at.
+    pub fn checkpoints(&self, recording: &Recording) -> Option<Kept> {
+        index::checkpoints(self.file_of(recording)?, &self.path_of(recording), identity::of(recording))
+    }
+
+    /// The file with the index of a recording; `None` if another user could have written it.
+    fn file_of(&self, recording: &Recording) -> Option<File> {
         let file = Tree::open(&self.path).ok()?.file(Path::new(&identity::name(recording))).ok()?;
         let about = file.metadata().ok()?;
         let is_own = about.uid() == rustix::process::geteuid().as_raw() && about.mode() & 0o022 == 0;
-        let index = is_own.then(|| Index::open(file, &path, identity::of(recording)))?;
-        index.ok().flatten()
+        is_own.then_some(file)
     }
 
     /// Makes the index of a recording, in place of the one that is there. `watch` is called with the progress

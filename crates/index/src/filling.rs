@@ -21,7 +21,8 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 use tracewing_analysis::{Ongoing, Pairs, is_worth_threads};
 use tracewing_files::Dir;
-use tracewing_trace::{Filter, Merge, Progress, Recording, TimeRange};
+use tracewing_trace::super_trace::Pauses;
+use tracewing_trace::{Filter, Progress, Recording};
 use tracewing_units::Timestamp;
 
 /// See [`Shows::new`]: the user waits for all of it, too.
@@ -100,7 +101,7 @@ impl Cache {
         (file, shared): (&File, Option<&'s Scope<'s, '_>>),
         watch: Watch<'_>,
     ) -> Result<Option<Option<tracewing_trace::Error>>, Error> {
-        let (mut merge, total) = (Merge::new(recording, TimeRange::ALL), recording.bytes());
+        let (mut merge, total) = (ongoing.pausing(recording, Pauses::of(recording)), recording.bytes());
         let (mut shows, mut functions, mut numbers) =
             (Shows::new(SHARE, FIRST), FunctionNames::new(), Numbers::default());
         loop {
@@ -108,7 +109,7 @@ impl Cache {
                 ongoing.analysis().states.sink.writer.move_apart(scope, thread::Builder::new);
             }
             let mut is_stopped = false;
-            let read = ongoing.read(&mut merge, Timestamp::MAX, &mut |done| {
+            let read = ongoing.read(recording, &mut merge, Timestamp::MAX, &mut |done| {
                 is_stopped = watch(Look::Reads(Progress { done, total })).is_break();
                 shows.is_old = true;
                 if is_stopped || shows.are_due() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -3,7 +3,7 @@
 //! | part | holds |
 //! |---|---|
 //! | head, 64 bytes | magic with the version, [`Identity`] of the recording, zeros |
-//! | blocks | of leaves ([`crate::leaf`]), levels ([`crate::levels`]), wakes ([`crate::wakes`]) and values ([`crate::values`]) in the order in which they were full, each with 4 bytes of its sum ([`crate::bytes::checksum`]) |
+//! | blocks | checkpoints ([`crate::checkpoints`]) and blocks of leaves ([`crate::leaf`]), levels ([`crate::levels`]), wakes ([`crate::wakes`]) and values ([`crate::values`]) in the order in which they were full, each with 4 bytes of its sum ([`crate::bytes::checksum`]) |
 //! | tail | [`Tail`] as numbers and texts: names of states, wakers, rows with the places of their blocks, marks |
 //! | foot, 32 bytes | where the tail begins, its length, its sum, a sum of head and foot |
 //!
@@ -11,6 +11,7 @@
 //! head and foot are little-endian and have 8 bytes.
 
 use crate::bytes::{Bytes, checksum, put, put_text, put_time};
+use crate::checkpoints::{self, Place};
 use crate::error::{Damage, Damaged};
 use crate::row::{Row, RowId};
 use crate::wakes::Waker;
@@ -18,7 +19,7 @@ use tracewing_timeline::{Class, StateId};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// The last figure is the version: a change of the format changes it.
-const MAGIC: [u8; 8] = *b"TWStats8";
+const MAGIC: [u8; 8] = *b"TWStats9";
 pub(crate) const HEAD: usize = 64;
 pub(crate) const FOOT: usize = 32;
 
@@ -83,6 +84,8 @@ pub struct Tail {
     pub length: Duration,
     /// Events that were read.
     pub events: u64,
+    /// Where checkpoints are, by time.
+    pub(crate) checkpoints: Vec<Place>,
     /// Whether the recording follows only some threads, so that others appear without being complete.
     pub is_partial: bool,
     /// Whether a part of the recording could not be read: nothing is known after it.
@@ -100,6 +103,7 @@ pub struct Tail {
 impl Tail {
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
+        checkpoints::write(&self.checkpoints, &mut out);
         put(&mut out, self.begin.as_ns().cast_unsigned());
         put_time(&mut out, self.length);
         put(&mut out, self.events);
@@ -130,12 +134,14 @@ impl Tail {
     /// The tail in these bytes; all blocks lie before `body`.
     pub(crate) fn read(bytes: &[u8], body: u64) -> Result<Tail, Damaged> {
         let mut bytes = Bytes(bytes);
+        let checkpoints = checkpoints::read(&mut bytes, body)?;
         let begin = Timestamp::from_ns(bytes.number()?.cast_signed());
         let (length, events, flags) = (bytes.time()?, bytes.number()?, bytes.number()?);
         let mut tail = Tail {
             begin,
             length,
             events,
+            checkpoints,
             is_partial: flags & 1 != 0,
             is_cut_off: flags & 2 != 0,
             ..Tail::default()

@@ -1,7 +1,8 @@
 //! An index that was made: its rows and states, and what its blocks hold.
 
 use crate::body::SUM;
-use crate::bytes::checksum;
+use crate::bytes::{Bytes, checksum};
+use crate::checkpoints::{self, Kept};
 use crate::error::{Damage, Damaged, Error};
 use crate::format::{self, FOOT, HEAD, Identity, State, Tail};
 use crate::leaf::{self, Spans};
@@ -40,30 +41,15 @@ impl Index {
     /// # Errors
     /// It cannot be read, or is damaged.
     pub(crate) fn open(file: File, path: &Path, identity: Identity) -> Result<Option<Self>, Error> {
-        let io = |cause| Error::Io { path: path.to_owned(), cause };
-        let size = file.metadata().map_err(io)?.len();
-        let Some(body) = size.checked_sub(FOOT as u64).filter(|body| *body >= HEAD as u64) else {
-            return Err(Damaged(Damage::Short).into());
-        };
-        let (mut head, mut foot) = ([0; HEAD], [0; FOOT]);
-        file.read_exact_at(&mut head, 0).map_err(io)?;
-        file.read_exact_at(&mut foot, body).map_err(io)?;
-        let word = |at: usize| foot[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let [offset, length] = [word(0), word(8)];
-        if offset < HEAD as u64 || offset.checked_add(length) != Some(body) {
-            return Err(Damaged(Damage::TailOutside).into());
-        }
-        // No larger than the file.
-        let mut bytes = vec![0; length as usize];
-        file.read_exact_at(&mut bytes, offset).map_err(io)?;
-        if format::foot(&head, offset, &bytes) != foot {
-            return Err(Damaged(Damage::TailSum).into());
-        }
-        if head != format::head(identity) {
-            return Ok(None);
-        }
+        let Some((bytes, offset)) = tail(&file, path, identity)? else { return Ok(None) };
         let tail = Tail::read(&bytes, offset)?;
         Ok(Some(Index { file, path: path.to_owned(), tail, end: offset, rest: None, places: HashMap::new() }))
+    }
+
+    /// Its checkpoints; `None` if there are none.
+    pub fn checkpoints(&self) -> Option<Kept> {
+        let places = Some(self.tail.checkpoints.clone()).filter(|places| !places.is_empty())?;
+        Some(Kept { file: self.file.try_clone().ok()?, places })
     }
 
     /// The index of a recording up to now: the file has the blocks before `end`, and `rest` the others. The
@@ -265,4 +251,39 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// The checkpoints of the index in a file; `None` if it is of another recording, or damaged.
+pub(crate) fn checkpoints(file: File, path: &Path, identity: Identity) -> Option<Kept> {
+    let (bytes, offset) = tail(&file, path, identity).ok()??;
+    let places = checkpoints::read(&mut Bytes(&bytes), offset).ok()?;
+    Some(Kept { file, places })
+}
+
+/// The bytes of the tail of the index in a file, and where it begins; `None` if it is of another recording, or
+/// of one that has changed since.
+fn tail(file: &File, path: &Path, identity: Identity) -> Result<Option<(Vec<u8>, u64)>, Error> {
+    let io = |cause| Error::Io { path: path.to_owned(), cause };
+    let size = file.metadata().map_err(io)?.len();
+    let Some(body) = size.checked_sub(FOOT as u64).filter(|body| *body >= HEAD as u64) else {
+        return Err(Damaged(Damage::Short).into());
+    };
+    let (mut head, mut foot) = ([0; HEAD], [0; FOOT]);
+    file.read_exact_at(&mut head, 0).map_err(io)?;
+    file.read_exact_at(&mut foot, body).map_err(io)?;
+    let word = |at: usize| foot[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let [offset, length] = [word(0), word(8)];
+    if offset < HEAD as u64 || offset.checked_add(length) != Some(body) {
+        return Err(Damaged(Damage::TailOutside).into());
+    }
+    // No larger than the file.
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, offset).map_err(io)?;
+    if format::foot(&head, offset, &bytes) != foot {
+        return Err(Damaged(Damage::TailSum).into());
+    }
+    if head != format::head(identity) {
+        return Ok(None);
+    }
+    Ok(Some((bytes, offset)))
 }

@@ -12,6 +12,7 @@
 //! | `row` | [`Row`]: what has states over time, and where its blocks are |
 //! | `leaf`, `levels` | blocks: every state; buckets of time in which much happens |
 //! | `values` | blocks of values of counters, and what a bucket says of them |
+//! | `checkpoints` | [`Kept`]: states at a few times, from which readers of the recording continue |
 //! | `index` | [`Index`]: reads blocks, trusts none of them |
 //! | `groups`, `together` | what all threads of a process did together |
 //! | `picture` | what a row did in each of many buckets |
@@ -50,6 +51,7 @@ mod body;
 mod builder;
 mod bytes;
 mod cache;
+mod checkpoints;
 mod counters;
 mod error;
 mod filling;
@@ -80,6 +82,7 @@ mod woken;
 mod writer;
 
 pub use cache::Cache;
+pub use checkpoints::Kept;
 pub use error::{Damage, Damaged, Error};
 pub use format::{LossMark, State, Tail};
 pub use index::Index;

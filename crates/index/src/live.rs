@@ -168,7 +168,7 @@ fn reopened(ongoing: &mut Ongoing<'_, Pass<'_>>, recording: &Recording, pairs: P
 fn read(growing: &mut Growing, ongoing: &mut Ongoing<'_, Pass<'_>>, watch: Watch<'_>) -> Result<bool, Error> {
     let (total, until) = (growing.recording().bytes(), growing.until());
     let mut watch = |done| watch(Look::Reads(Progress { done, total }));
-    Ok(growing.read(TimeRange::ALL, |_, merge| ongoing.read(merge, until, &mut watch))?)
+    Ok(growing.read(TimeRange::ALL, |recording, merge| ongoing.read(recording, merge, until, &mut watch))?)
 }
 
 /// Opens a recording that may just have begun.

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::thread;
 use tracewing_analysis::{Analysis, FunctionId, Input, Loss, Names, Pairs, Party, Ran, ReadApart};
 use tracewing_timeline::{StateNames, States};
-use tracewing_trace::super_trace::{Change, Fold, Located, Scope};
+use tracewing_trace::super_trace::{Change, Fold, Located, Pauses, Scope};
 use tracewing_trace::{EventRef, Filter, Progress, Recording};
 use tracewing_units::Timestamp;
 
@@ -75,6 +75,10 @@ impl Analysis for Pass<'_> {
             Input::Lost(loss) => self.lost(loss),
             _ => {}
         }
+    }
+
+    fn checkpoint(&mut self, until: Timestamp, bytes: Vec<u8>) {
+        self.states.sink.checkpoint(until, bytes);
     }
 
     fn is_done(&self) -> bool {
@@ -178,16 +182,17 @@ pub(crate) fn make(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Made, Error> {
     let is_shared = tracewing_analysis::is_worth_threads(recording);
-    make_as(recording, identity, (out, path), scratch, is_shared, watch)
+    make_as(recording, identity, (out, path), scratch, (is_shared, Pauses::of(recording)), watch)
 }
 
-/// The same; `is_shared`: one thread reads the recording, another one follows it, and a third makes blocks.
+/// The same; `is_shared`: one thread reads the recording, another one follows it, and a third makes blocks. It
+/// has checkpoints at `pauses`.
 pub(crate) fn make_as(
     recording: &Recording,
     identity: Identity,
     (out, path): (&mut (dyn Write + Send), &Path),
     scratch: &Path,
-    is_shared: bool,
+    (is_shared, pauses): (bool, Pauses),
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Made, Error> {
     let io = |cause| Error::Io { path: path.to_owned(), cause };
@@ -200,7 +205,7 @@ pub(crate) fn make_as(
         if is_shared {
             pass.states.sink.writer.move_apart(scope, thread::Builder::new);
         }
-        let ran = tracewing_analysis::run_apart(recording, &mut pass, is_shared, watch)?;
+        let ran = tracewing_analysis::run_apart(recording, &mut pass, is_shared, pauses, watch)?;
         let (bytes, rows) = conclude(pass, &ran, &head).map_err(io)?;
         Ok(Made { ran, bytes, rows })
     })
@@ -233,6 +238,7 @@ pub(crate) fn complete(
 ) -> std::io::Result<(u64, u64)> {
     let (rows, table, wakers, mut body) = builder.finish();
     tail.rows = rows;
+    tail.checkpoints = std::mem::take(&mut body.checkpoints);
     tail.states = table.finish(names, texts, function);
     tail.wakers = wakers.finish(texts);
     let bytes = tail.write();

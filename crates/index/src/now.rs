@@ -101,6 +101,7 @@ impl Cache {
             begin,
             length: end - begin,
             events,
+            checkpoints: Vec::new(),
             is_partial,
             is_cut_off: false,
             losses,

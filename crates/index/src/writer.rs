@@ -5,11 +5,19 @@ use crate::blocks::{Addition, Blocks};
 use crate::body::Body;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{Builder, Scope};
+use tracewing_units::Timestamp;
 
 /// Additions in a batch: 64 KiB.
 const BATCH: usize = 1 << 11;
 /// How many batches may wait.
 const WAITING: usize = 8;
+
+/// What comes next.
+struct Batch {
+    additions: Vec<Addition>,
+    /// What follows these.
+    checkpoint: Option<(Timestamp, Vec<u8>)>,
+}
 
 /// Makes blocks.
 pub(crate) struct Writer<'w>(State<'w>);
@@ -24,7 +32,7 @@ enum State<'w> {
 /// Another thread makes them.
 struct Apart<'w> {
     batch: Vec<Addition>,
-    send: SyncSender<Vec<Addition>>,
+    send: SyncSender<Batch>,
     /// Batches that have been used.
     empty: Receiver<Vec<Addition>>,
     /// The blocks, when no batch can come any more.
@@ -47,20 +55,21 @@ impl<'w> Writer<'w> {
     where
         'w: 's,
     {
-        let (send, batches) = sync_channel::<Vec<Addition>>(WAITING);
+        let (send, batches) = sync_channel::<Batch>(WAITING);
         let (give_back, empty) = channel();
         let (take, blocks) = channel::<Blocks<'w>>();
         let (finish, back) = channel();
         let work = move || {
             let Ok(mut blocks) = blocks.recv() else { return };
-            for mut batch in batches {
-                batch.drain(..).for_each(|addition| blocks.add(addition));
+            for Batch { mut additions, checkpoint } in batches {
+                additions.drain(..).for_each(|addition| blocks.add(addition));
+                checkpoint.into_iter().for_each(|(until, bytes)| blocks.body.checkpoint(until, &bytes));
                 // Whatever follows would be written to nowhere; the other thread sees that it cannot send.
                 if blocks.body.has_failed() {
                     break;
                 }
                 // Where nothing more comes, the memory is not needed.
-                let _ = give_back.send(batch);
+                let _ = give_back.send(additions);
             }
             let _ = finish.send(blocks);
         };
@@ -83,10 +92,20 @@ impl<'w> Writer<'w> {
             State::Apart(apart) => {
                 apart.batch.push(addition);
                 if apart.batch.len() == BATCH {
-                    apart.hand_over();
+                    apart.hand_over(None);
                 }
             }
             State::Here(blocks) => blocks.add(addition),
+            State::Moves => {}
+        }
+    }
+
+    /// Writes a checkpoint after all that was added.
+    #[cold]
+    pub(crate) fn checkpoint(&mut self, until: Timestamp, bytes: Vec<u8>) {
+        match &mut self.0 {
+            State::Apart(apart) => apart.hand_over(Some((until, bytes))),
+            State::Here(blocks) => blocks.body.checkpoint(until, &bytes),
             State::Moves => {}
         }
     }
@@ -123,7 +142,7 @@ impl<'w> State<'w> {
         match self {
             State::Here(blocks) => blocks,
             State::Apart(mut apart) => {
-                apart.hand_over();
+                apart.hand_over(None);
                 drop(apart.send);
                 apart.back.recv().expect("the thread gives them back unless it panics")
             }
@@ -134,8 +153,9 @@ impl<'w> State<'w> {
 
 impl Apart<'_> {
     #[cold]
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, checkpoint: Option<(Timestamp, Vec<u8>)>) {
         let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
-        self.has_failed |= self.send.send(std::mem::replace(&mut self.batch, next)).is_err();
+        let additions = std::mem::replace(&mut self.batch, next);
+        self.has_failed |= self.send.send(Batch { additions, checkpoint }).is_err();
     }
 }

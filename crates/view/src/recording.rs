@@ -149,7 +149,11 @@ impl Viewed {
             (false, false) => self.fill(),
         };
         match prepared {
-            Ok(Some(index)) => self.show(index, None),
+            Ok(Some(index)) => {
+                let checkpoints = index.checkpoints();
+                checkpoints.into_iter().for_each(|kept| self.recording().use_checkpoints(Box::new(kept)));
+                self.show(index, None);
+            }
             // It was stopped.
             Ok(None) => {}
             Err(error) => {

@@ -1,10 +1,12 @@
-//! Which threads read a recording and make its index changes none of its bytes.
+//! Which threads read a recording and make its index changes none of its bytes, checkpoints included.
 
-use crate::format::Identity;
+use super::{IDENTITY, opened};
 use crate::make::make_as;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use tracewing_trace::{Progress, Recording};
+use tracewing_trace::super_trace::{Checkpoint, Pauses};
+use tracewing_trace::{Checkpoints, Progress, Recording};
+use tracewing_units::Timestamp;
 
 /// Recordings with tasks, functions, locks, programs' own events, losses, and buffers that were overwritten.
 fn recordings() -> Vec<PathBuf> {
@@ -14,12 +16,19 @@ fn recordings() -> Vec<PathBuf> {
     all
 }
 
+/// Times at which a recording pauses.
+fn times(recording: &Recording) -> Vec<Timestamp> {
+    let (begin, end) = (recording.begin().unwrap(), recording.end().unwrap());
+    (1..10).map(|part| begin + (end - begin) / 10 * part).collect()
+}
+
 /// The index of a recording, and what is known of that.
 fn made(path: &Path, is_shared: bool) -> (Vec<u8>, u64, u64) {
     let (recording, mut bytes) = (Recording::open(&[path]).unwrap(), Vec::new());
+    let (pauses, scratch) = (Pauses::at(times(&recording)), std::env::temp_dir());
     let mut go_on = |_: Progress| ControlFlow::Continue(());
     let place = (&mut bytes as &mut (dyn std::io::Write + Send), path);
-    let made = make_as(&recording, Identity(7), place, &std::env::temp_dir(), is_shared, &mut go_on).unwrap();
+    let made = make_as(&recording, IDENTITY, place, &scratch, (is_shared, pauses), &mut go_on).unwrap();
     (bytes, made.ran.events, made.rows)
 }
 
@@ -31,5 +40,37 @@ fn an_index_made_by_three_threads_has_the_same_bytes() {
         let (here, events, rows) = made(&path, false);
         assert!(events > 0 && rows > 0);
         assert!(made(&path, true) == (here, events, rows), "{}", path.display());
+    }
+}
+
+#[test]
+fn readers_of_a_recording_continue_from_its_index() {
+    for path in recordings() {
+        let (bytes, recording) = (made(&path, true).0, Recording::open(&[&path]).unwrap());
+        let kept = opened(&bytes).unwrap().unwrap().checkpoints().unwrap();
+        let (times, end) = (times(&recording), recording.end().unwrap());
+        assert!(kept.places.len() >= 5, "{}: {:?}", path.display(), kept.places);
+        for place in &kept.places {
+            assert!(times.contains(&place.until));
+            assert_eq!(kept.before(place.until.next()).map(|bytes| bytes.len() as u64), Some(place.length));
+            let before = kept.places.iter().filter(|other| other.until < place.until).count();
+            assert_eq!(kept.before(place.until).is_some(), before > 0);
+        }
+        let last = kept.places.last().unwrap().until;
+        recording.use_checkpoints(Box::new(kept));
+        assert_eq!(Checkpoint::before(&recording, end).map(|checkpoint| checkpoint.until), Some(last));
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_is_none() {
+    let bytes = made(&recordings()[0], false).0;
+    let kept = opened(&bytes).unwrap().unwrap().checkpoints().unwrap();
+    let place = kept.places[0];
+    for at in (place.offset..place.offset + place.length).step_by(53) {
+        let mut other = bytes.clone();
+        other[at as usize] ^= 4;
+        let kept = opened(&other).unwrap().unwrap().checkpoints().unwrap();
+        assert_eq!(kept.before(place.until.next()), None);
     }
 }
