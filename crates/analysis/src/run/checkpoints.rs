@@ -39,7 +39,7 @@ impl<A: Analysis> Run<'_, A> {
     /// Takes what was known at a checkpoint before the range.
     fn continues<'r>(&mut self, recording: &'r Recording, checkpoint: Checkpoint<'r>) -> Ahead<'r> {
         let Checkpoint { merge, follower, known, bytes, .. } = checkpoint;
-        let Known { events, latest, doubt, blind_until, losses, dumped } = known;
+        let Known { events, latest, doubt, went_back, blind_until, losses, dumped } = known;
         (self.follower, self.left_out, self.ran.events) = (follower, bytes, events);
         // An event was before, or there would be no checkpoint.
         self.before = true;
@@ -52,7 +52,7 @@ impl<A: Analysis> Run<'_, A> {
             is_of_others: false,
             is_elsewhere: false,
         });
-        self.order = Order { latest: latest.unwrap_or(Timestamp::MIN), doubt };
+        self.order = Order { latest: latest.unwrap_or(Timestamp::MIN), doubt, went_back };
         (self.blind_until, self.lost_until) = (blind_until, blind_until);
         self.learn_names();
         for (tid, process, name) in &dumped {
@@ -96,6 +96,7 @@ impl<A: Analysis> Run<'_, A> {
             events: self.ran.events,
             latest: Some(self.order.latest),
             doubt: self.order.doubt.map(|Loss { scope, cpu, from, to, .. }| (scope, cpu, (from, to))),
+            went_back: self.order.went_back,
             blind_until: self.lost_until,
             losses: keeper.losses.clone(),
             dumped: self.filtered.dumped().to_vec(),

@@ -11,11 +11,13 @@ pub(super) struct Order {
     pub(super) latest: Timestamp,
     /// What the last event has made doubtful, if it was older than the latest.
     pub(super) doubt: Option<Loss>,
+    /// Whether any event was older than one before it.
+    pub(super) went_back: bool,
 }
 
 impl Default for Order {
     fn default() -> Self {
-        Self { latest: Timestamp::MIN, doubt: None }
+        Self { latest: Timestamp::MIN, doubt: None, went_back: false }
     }
 }
 
@@ -37,6 +39,7 @@ impl Order {
 
     #[cold]
     fn goes_back(&mut self, time: Timestamp, (trace, stream): (&Trace, &Stream)) -> Option<Loss> {
+        self.went_back = true;
         let loss = Loss {
             scope: Adapter::scope(trace, stream),
             cpu: stream.cpu(),

@@ -175,6 +175,12 @@ impl<'r> Merge<'r> {
         Self::begun_after(recording, TimeRange::ALL, from, last)
     }
 
+    /// The same up to the end of another range.
+    pub(crate) fn up_to(mut self, end: Timestamp) -> Self {
+        (self.range.end, self.until) = (end, end);
+        self
+    }
+
     fn begun_after(recording: &'r Recording, range: TimeRange, from: Timestamp, last: Timestamp) -> Self {
         let cursors = recording.streams().iter().map(|stream| recording.cursor(stream, from)).collect();
         let mut merge = Merge::of(recording, range, cursors);

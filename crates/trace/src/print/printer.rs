@@ -84,6 +84,29 @@ impl<'l> Printer<'l> {
         self.left == 0
     }
 
+    /// What has to be read of a recording, of which nothing was read so far.
+    ///
+    /// # Errors
+    /// What was lost cannot be printed.
+    pub(super) fn merge<'r>(
+        &mut self,
+        recording: &'r Recording,
+        sink: &mut impl Sink,
+    ) -> Result<Merge<'r>, Error> {
+        let Printer { selection, lines, left, skipped, backwards, .. } = self;
+        let mut all = Vec::new();
+        let (merge, latest) = selection.merge(recording, |lost, trace, stream| {
+            let mut warning = Vec::new();
+            lines.text.lost(&mut warning, lost, trace, stream);
+            all.push(warning);
+        });
+        backwards.continue_after(latest);
+        if *skipped == 0 && *left > 0 {
+            all.iter().try_for_each(|warning| sink.warning(warning)).map_err(Error::Output)?;
+        }
+        Ok(merge)
+    }
+
     /// Prints what is left of `merge`. [`Printer::finish`] prints the last of it.
     pub(crate) fn print(&mut self, merge: &mut Merge<'_>, sink: &mut impl Sink) -> Result<(), Error> {
         // Other streams may only now reach the time of events that were printed before.
@@ -246,7 +269,7 @@ impl<'l> Printer<'l> {
 
 /// Number of selected events, at most `most`, before the first damage.
 fn count(recording: &Recording, mut selection: OrderedSelection, most: u64) -> u64 {
-    let mut merge = Merge::new(recording, selection.reads());
+    let (mut merge, _) = selection.merge(recording, |_, _, _| {});
     let mut count = 0;
     while count < most
         && let Ok(Some(message)) = merge.advance()

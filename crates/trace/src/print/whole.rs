@@ -1,7 +1,6 @@
 //! Prints a recording that is complete: by one thread, or from slices of time by several.
 
 use crate::Error;
-use crate::merge::messages::Merge;
 use crate::merge::slices::slices;
 use crate::open::recording::Recording;
 use crate::print::listing::{Listing, Sink};
@@ -33,9 +32,9 @@ fn print_all(
     plan: Plan,
     sink: &mut impl Sink,
 ) -> Result<(), Error> {
-    let mut merge = Merge::new(recording, printer.range());
+    let mut merge = printer.merge(recording, sink)?;
     if plan.threads == 1 || printer.is_sequential() || !merge.is_orderly() {
-        return printer.print(&mut merge, sink);
+        return printer.print_some(&mut merge, u64::MAX, sink).map(|_| ());
     }
     // Up to a time that all streams have reached, so that other threads can continue from there.
     if !printer.print_some(&mut merge, plan.alone, sink)? {
@@ -63,6 +62,7 @@ fn print_all(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merge::messages::Merge;
     use crate::merge::slices::{Slice, slices};
     use crate::print::style::{ClockStyle, Format, Style};
     use crate::select::filter::Filter;

@@ -3,7 +3,6 @@
 
 use crate::Error;
 use crate::merge::event::Message;
-use crate::merge::messages::Merge;
 use crate::open::extract::Lwps;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::select::filter::Filter;
@@ -94,7 +93,7 @@ impl Decisions {
             return Ok(Self::default());
         }
         let mut selection = OrderedSelection::new(filter, range, recording, false)?;
-        let mut merge = Merge::new(recording, selection.reads());
+        let (mut merge, _) = selection.merge(recording, |_, _, _| {});
         let mut streams: Vec<Bits> = Vec::new();
         streams.resize_with(recording.streams().len(), Bits::default);
         let mut chosen = filter.chooses_lwps().then(Chosen::default);

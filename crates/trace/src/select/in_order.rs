@@ -3,11 +3,12 @@
 
 use crate::Error;
 use crate::merge::event::EventRef;
+use crate::merge::messages::Merge;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
 use crate::stream::cursor::Lost;
-use crate::super_trace::{Adapter, Follower, Seen};
+use crate::super_trace::{Adapter, Checkpoint, Follower, Seen};
 use crate::time::range::TimeRange;
 use tracewing_units::Timestamp;
 
@@ -41,6 +42,31 @@ impl OrderedSelection {
             Some(_) => TimeRange { begin: Timestamp::MIN, ..self.range },
             None => self.range,
         }
+    }
+
+    /// What has to be read of a recording, of which nothing was read so far: from its beginning on, or from the
+    /// last checkpoint before the range. `lost` gets what is lost of the range before that.
+    pub(crate) fn merge<'r>(
+        &mut self,
+        recording: &'r Recording,
+        mut lost: impl FnMut(&Lost, &Trace, &Stream),
+    ) -> (Merge<'r>, Timestamp) {
+        let range = self.range;
+        let begins = range.begin.min(range.end);
+        let checkpoint = self.follower.as_ref().and_then(|_| Checkpoint::before(recording, begins));
+        // What goes back is reported, also from before the range.
+        let Some(checkpoint) = checkpoint.filter(|checkpoint| !checkpoint.known.went_back) else {
+            return (Merge::new(recording, self.reads()), Timestamp::MIN);
+        };
+        let Checkpoint { merge, follower, known, .. } = checkpoint;
+        self.follower = Some(follower);
+        for (missing, stream) in &known.losses {
+            let stream = &recording.streams()[*stream];
+            if let Some(missing) = self.chosen_of(missing, stream) {
+                lost(&missing, &recording.traces()[stream.trace_index()], stream);
+            }
+        }
+        (merge.up_to(range.end), known.latest.unwrap_or(Timestamp::MIN))
     }
 
     /// What is chosen in.
@@ -102,6 +128,11 @@ impl OrderedSelection {
         if let Some(follower) = &mut self.follower {
             follower.lost(lost, Adapter::scope(trace, stream), &mut ());
         }
+        self.chosen_of(lost, stream)
+    }
+
+    /// The selected part of a loss.
+    fn chosen_of(&self, lost: &Lost, stream: &Stream) -> Option<Lost> {
         let mut lost = *lost;
         (self.selection.may_miss(stream) && lost.cut(&self.range)).then_some(lost)
     }

@@ -122,6 +122,8 @@ pub struct Known {
     /// If the last event was older than that: the stream that it is of, and from when to when the order of
     /// events is unknown.
     pub doubt: Option<(Scope, Option<Cpu>, (Timestamp, Timestamp))>,
+    /// Whether any event was older than one before it.
+    pub went_back: bool,
     /// Until then, events of programs are missing that were reported as lost.
     pub blind_until: Option<Timestamp>,
     /// Losses so far that last until the pause or longer, each with its stream's place in
@@ -227,10 +229,11 @@ fn version(recording: &Recording) -> u64 {
 
 impl Stored for Known {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { events, latest, doubt, blind_until, losses, dumped } = self;
+        let Self { events, latest, doubt, went_back, blind_until, losses, dumped } = self;
         events.put(out);
         latest.put(out);
         doubt.put(out);
+        went_back.put(out);
         blind_until.put(out);
         losses.put(out);
         dumped.put(out);
@@ -241,6 +244,7 @@ impl Stored for Known {
             events: Stored::take(bytes)?,
             latest: Stored::take(bytes)?,
             doubt: Stored::take(bytes)?,
+            went_back: Stored::take(bytes)?,
             blind_until: Stored::take(bytes)?,
             losses: Stored::take(bytes)?,
             dumped: Stored::take(bytes)?,

@@ -19,7 +19,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::super_trace::{Change, Checkpoint, Fold, Located, Pauses};
-use tracewing_trace::{Checkpoints, Conversion, EventRef, Filter, Recording, ThreadPattern, TimePoint};
+use tracewing_trace::{
+    Checkpoints, Conversion, EventRef, Filter, Format, Listing, Recording, Statistics, ThreadPattern,
+    TimePoint,
+};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// Takes checkpoints, and counts everything else.
@@ -128,6 +131,22 @@ fn results(recording: &Recording, filter: &Filter, ahead: bool) -> Vec<String> {
         let path = paths.path(None, None, &ran.names, &mut || true).map_err(|error| error.to_string());
         results("path", ran, format!("{path:?}"));
     }
+    all.extend(lines(recording, filter));
+    all
+}
+
+/// What `list` prints of a recording, and what `stats` counts.
+fn lines(recording: &Recording, filter: &Filter) -> Vec<String> {
+    let listings = [(true, Format::Text, None), (false, Format::Json, None), (true, Format::Csv, Some(7))];
+    let mut all: Vec<String> = Vec::new();
+    for (super_trace, format, last) in listings {
+        let listing = Listing { super_trace, format, last, filter: filter.clone(), ..Listing::default() };
+        let mut out = (Vec::new(), Vec::new());
+        let result = listing.print(recording, &mut out).map_err(|error| error.to_string());
+        let [events, warnings] = [&out.0, &out.1].map(|bytes| String::from_utf8_lossy(bytes));
+        all.push(format!("list {result:?}\n{events}\n{warnings}"));
+    }
+    all.push(format!("{:?}", Statistics::collect(recording, filter)));
     all
 }
 
@@ -255,7 +274,7 @@ fn a_window_is_the_same_from_any_checkpoint() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     /// Also of recordings with losses, and with streams whose stamps go back.
     #[test]
