@@ -167,7 +167,7 @@ fn measure(options: &Options, recording: &Path, home: &Path, size: &Size) -> Res
     let Options { tracewing, .. } = options;
     let (mut seconds, mut memory) = (Vec::new(), Vec::new());
     for round in 0..size.indexes {
-        let place = home.join("index");
+        let place = server::indexes(home);
         if round > 0 {
             std::fs::remove_dir_all(&place)?;
         }
@@ -180,7 +180,7 @@ fn measure(options: &Options, recording: &Path, home: &Path, size: &Size) -> Res
     let mut server = Server::start(tracewing, recording, home, &[])?;
     let facts = facts(&mut server)?;
     let rates = seconds.iter().map(|seconds| facts.events / 1e6 / seconds).collect();
-    let share = bytes(&home.join("index"))? as f64 * 100.0 / bytes(recording)? as f64;
+    let share = bytes(&server::indexes(home))? as f64 * 100.0 / bytes(recording)? as f64;
     let index = Part {
         title: "Index",
         about: format!("`tracewing index`, {} times; figures are medians.", size.indexes),
@@ -193,12 +193,36 @@ fn measure(options: &Options, recording: &Path, home: &Path, size: &Size) -> Res
     };
     let answers = answers::measure(&mut server, &facts, size)?;
     drop(server);
+    let end = of_the_end(tracewing, recording, home, &facts)?;
     let mut browser = Browser::start(WIDTH, HEIGHT)?;
     let (openings, server) = walk::openings(&mut browser, tracewing, recording, home, size)?;
     let walk = walk::walk(&mut browser, &server, size)?;
     drop((browser, server));
     let live = live::measure(tracewing, home, &size.live)?;
-    Ok((facts, vec![index, answers, openings, walk, live]))
+    Ok((facts, vec![index, answers, end, openings, walk, live]))
+}
+
+/// How long an analysis of the last percent takes, with the index and without one.
+fn of_the_end(tracewing: &Path, recording: &Path, home: &Path, facts: &Facts) -> Result<Part> {
+    let from = format!("+{}ns", (facts.length * 0.99) as u64);
+    let seconds = |cache: &str| -> Result<Vec<f64>> {
+        let run = || {
+            let mut command = Command::new(tracewing);
+            command.arg("threads").arg(recording).args(["--from", &from]);
+            Ok(side::run(command.env("XDG_CACHE_HOME", home.join(cache)))?.seconds)
+        };
+        (0..3).map(|_| run()).collect()
+    };
+    Ok(Part {
+        title: "An analysis of the last percent",
+        about: "`tracewing threads --from`, 3 times each; figures are medians. With the index, it continues from a \
+                checkpoint before that time; without one, it reads the recording from its beginning."
+            .to_owned(),
+        figures: vec![
+            Figure::median("with the index, s", seconds("XDG_CACHE_HOME")?),
+            Figure::median("without, s", seconds("nowhere")?),
+        ],
+    })
 }
 
 fn facts(server: &mut Server) -> Result<Facts> {

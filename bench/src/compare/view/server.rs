@@ -4,12 +4,17 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest time that is waited for the index, or for an answer.
 const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// Where indexes are: the folder of a user whose folders are in `home`.
+pub fn indexes(home: &Path) -> PathBuf {
+    home.join("XDG_CACHE_HOME/tracewing/view")
+}
 
 /// A running `tracewing view`; it ends with this value.
 pub struct Server {
@@ -26,7 +31,7 @@ impl Server {
     /// Starts one; it can answer, though there may be no index yet. Folders of the user's are in `home`.
     pub fn start(tracewing: &Path, recording: &Path, home: &Path, more: &[&str]) -> Result<Self> {
         let mut command = Command::new(tracewing);
-        command.arg("view").arg(recording).arg("--no-open").args(more).arg("--index").arg(home.join("index"));
+        command.arg("view").arg(recording).arg("--no-open").args(more).arg("--index").arg(indexes(home));
         for name in ["XDG_DATA_HOME", "XDG_CACHE_HOME"] {
             command.env(name, home.join(name));
         }

@@ -8,7 +8,6 @@
 
 use super::Run;
 use super::missing::Missing;
-use super::order::Order;
 use crate::analysis::{Analysis, Input, Loss};
 use tracewing_trace::super_trace::{Ahead, Checkpoint, Known, Pause, Pauses};
 use tracewing_trace::{Lost, LostKind, Recording, Stream};
@@ -39,20 +38,11 @@ impl<A: Analysis> Run<'_, A> {
     /// Takes what was known at a checkpoint before the range.
     fn continues<'r>(&mut self, recording: &'r Recording, checkpoint: Checkpoint<'r>) -> Ahead<'r> {
         let Checkpoint { merge, follower, known, bytes, .. } = checkpoint;
-        let Known { events, latest, doubt, went_back, blind_until, losses, dumped } = known;
+        // All that follows is later than what was before, so nothing of its order is doubtful.
+        let Known { events, went_back: _, blind_until, losses, dumped } = known;
         (self.follower, self.left_out, self.ran.events) = (follower, bytes, events);
         // An event was before, or there would be no checkpoint.
         self.before = true;
-        let doubt = doubt.map(|(scope, cpu, (from, to))| Loss {
-            scope,
-            cpu,
-            from,
-            to,
-            events: None,
-            is_of_others: false,
-            is_elsewhere: false,
-        });
-        self.order = Order { latest: latest.unwrap_or(Timestamp::MIN), doubt, went_back };
         (self.blind_until, self.lost_until) = (blind_until, blind_until);
         self.learn_names();
         for (tid, process, name) in &dumped {
@@ -94,8 +84,6 @@ impl<A: Analysis> Run<'_, A> {
         keeper.losses.retain(|(lost, _)| lost.range.is_none_or(|(_, to)| to > pause.until()));
         let known = Known {
             events: self.ran.events,
-            latest: Some(self.order.latest),
-            doubt: self.order.doubt.map(|Loss { scope, cpu, from, to, .. }| (scope, cpu, (from, to))),
             went_back: self.order.went_back,
             blind_until: self.lost_until,
             losses: keeper.losses.clone(),

@@ -8,9 +8,9 @@ use tracewing_units::Timestamp;
 /// The latest stamp so far. Merged events go back only where those of a stream do.
 #[derive(Debug)]
 pub(super) struct Order {
-    pub(super) latest: Timestamp,
+    latest: Timestamp,
     /// What the last event has made doubtful, if it was older than the latest.
-    pub(super) doubt: Option<Loss>,
+    doubt: Option<Loss>,
     /// Whether any event was older than one before it.
     pub(super) went_back: bool,
 }

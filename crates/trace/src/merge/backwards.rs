@@ -31,11 +31,6 @@ impl Backwards {
         self.latest = Timestamp::MIN;
     }
 
-    /// Everything up to a time has come.
-    pub(crate) fn continue_after(&mut self, latest: Timestamp) {
-        self.latest = latest;
-    }
-
     /// From when to when the merged events go back with this one, in nanoseconds since the clock's origin;
     /// once for each stream.
     #[inline]

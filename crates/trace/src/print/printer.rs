@@ -93,14 +93,13 @@ impl<'l> Printer<'l> {
         recording: &'r Recording,
         sink: &mut impl Sink,
     ) -> Result<Merge<'r>, Error> {
-        let Printer { selection, lines, left, skipped, backwards, .. } = self;
+        let Printer { selection, lines, left, skipped, .. } = self;
         let mut all = Vec::new();
-        let (merge, latest) = selection.merge(recording, |lost, trace, stream| {
+        let merge = selection.merge(recording, |lost, trace, stream| {
             let mut warning = Vec::new();
             lines.text.lost(&mut warning, lost, trace, stream);
             all.push(warning);
         });
-        backwards.continue_after(latest);
         if *skipped == 0 && *left > 0 {
             all.iter().try_for_each(|warning| sink.warning(warning)).map_err(Error::Output)?;
         }
@@ -269,7 +268,7 @@ impl<'l> Printer<'l> {
 
 /// Number of selected events, at most `most`, before the first damage.
 fn count(recording: &Recording, mut selection: OrderedSelection, most: u64) -> u64 {
-    let (mut merge, _) = selection.merge(recording, |_, _, _| {});
+    let mut merge = selection.merge(recording, |_, _, _| {});
     let mut count = 0;
     while count < most
         && let Ok(Some(message)) = merge.advance()

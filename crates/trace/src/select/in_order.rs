@@ -50,13 +50,13 @@ impl OrderedSelection {
         &mut self,
         recording: &'r Recording,
         mut lost: impl FnMut(&Lost, &Trace, &Stream),
-    ) -> (Merge<'r>, Timestamp) {
+    ) -> Merge<'r> {
         let range = self.range;
         let begins = range.begin.min(range.end);
         let checkpoint = self.follower.as_ref().and_then(|_| Checkpoint::before(recording, begins));
         // What goes back is reported, also from before the range.
         let Some(checkpoint) = checkpoint.filter(|checkpoint| !checkpoint.known.went_back) else {
-            return (Merge::new(recording, self.reads()), Timestamp::MIN);
+            return Merge::new(recording, self.reads());
         };
         let Checkpoint { merge, follower, known, .. } = checkpoint;
         self.follower = Some(follower);
@@ -66,7 +66,7 @@ impl OrderedSelection {
                 lost(&missing, &recording.traces()[stream.trace_index()], stream);
             }
         }
-        (merge.up_to(range.end), known.latest.unwrap_or(Timestamp::MIN))
+        merge.up_to(range.end)
     }
 
     /// What is chosen in.

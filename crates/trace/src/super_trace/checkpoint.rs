@@ -5,7 +5,6 @@
 //! if a merge that begins there stands exactly where the one that paused stood: then both give the same from
 //! there on.
 
-use super::activity::Scope;
 use super::adapter::{Adapter, General, NAMES};
 use super::coverage::Coverage;
 use super::doing::Waker;
@@ -21,7 +20,7 @@ use crate::open::recording::Recording;
 use crate::stream::cursor::Lost;
 use crate::time::range::TimeRange;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use tracewing_units::{Cpu, Pid, Tid, Timestamp};
+use tracewing_units::{Pid, Tid, Timestamp};
 
 /// Bytes of a recording between two checkpoints, at least: they are read in a fraction of a second.
 const LEAST: u64 = 64 << 20;
@@ -117,11 +116,6 @@ struct Stop {
 pub struct Known {
     /// Events so far.
     pub events: u64,
-    /// The latest stamp of an event.
-    pub latest: Option<Timestamp>,
-    /// If the last event was older than that: the stream that it is of, and from when to when the order of
-    /// events is unknown.
-    pub doubt: Option<(Scope, Option<Cpu>, (Timestamp, Timestamp))>,
     /// Whether any event was older than one before it.
     pub went_back: bool,
     /// Until then, events of programs are missing that were reported as lost.
@@ -229,10 +223,8 @@ fn version(recording: &Recording) -> u64 {
 
 impl Stored for Known {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { events, latest, doubt, went_back, blind_until, losses, dumped } = self;
+        let Self { events, went_back, blind_until, losses, dumped } = self;
         events.put(out);
-        latest.put(out);
-        doubt.put(out);
         went_back.put(out);
         blind_until.put(out);
         losses.put(out);
@@ -242,8 +234,6 @@ impl Stored for Known {
     fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
         Some(Self {
             events: Stored::take(bytes)?,
-            latest: Stored::take(bytes)?,
-            doubt: Stored::take(bytes)?,
             went_back: Stored::take(bytes)?,
             blind_until: Stored::take(bytes)?,
             losses: Stored::take(bytes)?,

@@ -180,7 +180,8 @@ fn changed(path: &Path, changes: &[(u8, u16)]) -> TempDir {
     copy
 }
 
-/// A stream without a packet, with two packets in another order, or with another packet once more.
+/// A stream without a packet, with two packets in another order, with a packet once more, or with one whose header
+/// says that it ends when it begins.
 fn change(bytes: &[u8], kind: u8, place: usize) -> Vec<u8> {
     let (mut packets, mut rest) = (Vec::new(), bytes);
     // Its size in bits follows magic, UUID, two ids, two stamps and another size.
@@ -198,6 +199,11 @@ fn change(bytes: &[u8], kind: u8, place: usize) -> Vec<u8> {
             2 => packets.insert(place, packets[place]),
             _ => {}
         }
+    }
+    let mut packets: Vec<Vec<u8>> = packets.into_iter().map(<[u8]>::to_vec).collect();
+    if kind % 4 == 3 && !packets.is_empty() {
+        let place = place % packets.len();
+        packets[place].copy_within(32..40, 40);
     }
     packets.concat()
 }

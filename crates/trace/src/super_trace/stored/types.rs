@@ -2,7 +2,7 @@
 
 use super::{Bytes, Stored};
 use crate::stream::cursor::{Lost, LostKind};
-use crate::super_trace::activity::{Interrupt, Name, Scope};
+use crate::super_trace::activity::{Interrupt, Name};
 use crate::super_trace::adapter::NAMES;
 use crate::super_trace::calls::{Calls, Now};
 use crate::super_trace::comm::Comm;
@@ -121,7 +121,6 @@ stored! {
         Now { 0 Unknown, 1 Recorded, 2 Missing, 3 Hidden, }
         Mode { 0 Unknown, 1 User, 2 SystemCall(name), 3 Interrupt(name), }
         Interrupt { 0 Handler, 1 Softirq, 2 Vector, 3 Call, }
-        Scope { 0 Kernel(cpu), 1 User, 2 Samples, }
         LostKind { 0 Events, 1 Packets, }
     }
 }
