@@ -23,8 +23,8 @@ pub trait Analysis: Fold {
     /// Whether it takes [`Input::Earlier`].
     const EARLIER: bool = false;
 
-    /// Whether what it gives of a time depends on what was before only by the super-trace's state, by names and
-    /// by [`Input::Dumped`]. Then a run that has a checkpoint continues from there.
+    /// Whether what it gives of a time depends on what was before only by the super-trace's state, by names
+    /// and by [`Input::Dumped`]. Then a run that has a checkpoint continues from there.
     const STATE_ONLY: bool = false;
 
     /// Whether it uses a change immediately, not at the end of the thread that it is about: then it gets no

@@ -56,8 +56,8 @@ impl Cache {
         index.ok().flatten()
     }
 
-    /// The checkpoints of the index of a recording as it is now, if there is one. The rest of the index is not
-    /// looked at.
+    /// The checkpoints of the index of a recording as it is now, if there is one. The rest of the index is
+    /// not looked at.
     pub fn checkpoints(&self, recording: &Recording) -> Option<Kept> {
         index::checkpoints(self.file_of(recording)?, &self.path_of(recording), identity::of(recording))
     }

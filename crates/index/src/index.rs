@@ -260,8 +260,8 @@ pub(crate) fn checkpoints(file: File, path: &Path, identity: Identity) -> Option
     Some(Kept { file, places })
 }
 
-/// The bytes of the tail of the index in a file, and where it begins; `None` if it is of another recording, or
-/// of one that has changed since.
+/// The bytes of the tail of the index in a file, and where it begins; `None` if it is of another recording,
+/// or of one that has changed since.
 fn tail(file: &File, path: &Path, identity: Identity) -> Result<Option<(Vec<u8>, u64)>, Error> {
     let io = |cause| Error::Io { path: path.to_owned(), cause };
     let size = file.metadata().map_err(io)?.len();

@@ -185,8 +185,8 @@ pub(crate) fn make(
     make_as(recording, identity, (out, path), scratch, (is_shared, Pauses::of(recording)), watch)
 }
 
-/// The same; `is_shared`: one thread reads the recording, another one follows it, and a third makes blocks. It
-/// has checkpoints at `pauses`.
+/// The same; `is_shared`: one thread reads the recording, another one follows it, and a third makes blocks.
+/// It has checkpoints at `pauses`.
 pub(crate) fn make_as(
     recording: &Recording,
     identity: Identity,

@@ -1,9 +1,9 @@
-//! Checkpoints: a run continues from the last one before its range instead of reading what is before, or makes
-//! them on its way.
+//! Checkpoints: a run continues from the last one before its range instead of reading what is before, or
+//! makes them.
 //!
-//! A run that continues is in the state of one that has read everything up to there, and no event of its range.
-//! What that has learned from earlier events is in the checkpoint (the state, names, what state dumps said,
-//! losses that last into the range), or the run does without one (see [`Analysis::STATE_ONLY`] and
+//! A run that continues is in the state of one that has read everything up to there, and no event of its
+//! range. What that has learned from earlier events is in the checkpoint (the state, names, what state dumps
+//! said, losses that last into the range), or the run does without one (see [`Analysis::STATE_ONLY`] and
 //! [`Filtered::remembers`](crate::filtered::Filtered::remembers)).
 
 use super::Run;

@@ -35,8 +35,8 @@ impl<'a, A: Analysis> Ongoing<'a, A> {
         Ok(Self { run, filter, reached: Timestamp::MIN, is_in_order: true, pauses: Pauses::none() })
     }
 
-    /// The merge of a complete recording. The analysis gets a checkpoint at each of `pauses` where another run
-    /// can continue.
+    /// The merge of a complete recording. The analysis gets a checkpoint at each of `pauses` where another
+    /// run can continue.
     pub fn pausing<'r>(&mut self, recording: &'r Recording, pauses: Pauses) -> Merge<'r> {
         self.run.keeps(&pauses);
         self.pauses = pauses;

@@ -43,8 +43,8 @@ pub(crate) fn slices(recording: &Recording, range: TimeRange, from: Timestamp, l
     slices
 }
 
-/// Times before which `least` bytes lie, each after the one before it, at which packets begin: reading can begin
-/// there.
+/// Times before which `least` bytes lie, each after the one before it, at which packets begin: reading can
+/// begin there.
 pub(crate) fn cuts(recording: &Recording, least: u64) -> Vec<Timestamp> {
     let (mut cuts, mut bytes) = (Vec::new(), 0);
     let packets = packets(recording).unwrap_or_default();

@@ -28,8 +28,8 @@ pub struct Recording {
     pub(super) checkpoints: OnceLock<Box<dyn Checkpoints>>,
 }
 
-/// States of a recording at times, as [`Pause::checkpoint`](crate::super_trace::Pause::checkpoint) makes them, so
-/// that what is before these times need not be read. They must be of this recording as it is now.
+/// States of a recording at times, as [`Pause::checkpoint`](crate::super_trace::Pause::checkpoint) makes
+/// them, so that what is before these times need not be read. They must be of this recording as it is now.
 pub trait Checkpoints: fmt::Debug + Send + Sync {
     /// The last one before a time.
     fn before(&self, time: Timestamp) -> Option<Vec<u8>>;

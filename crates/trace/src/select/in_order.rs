@@ -44,8 +44,8 @@ impl OrderedSelection {
         }
     }
 
-    /// What has to be read of a recording, of which nothing was read so far: from its beginning on, or from the
-    /// last checkpoint before the range. `lost` gets what is lost of the range before that.
+    /// What has to be read of a recording, of which nothing was read so far: from its beginning on, or from
+    /// the last checkpoint before the range. `lost` gets what is lost of the range before that.
     pub(crate) fn merge<'r>(
         &mut self,
         recording: &'r Recording,

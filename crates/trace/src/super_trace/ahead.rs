@@ -110,9 +110,9 @@ pub struct Batches<R = ()> {
 }
 
 impl<R: Send> Batches<R> {
-    /// Has `then` take the batches of what is to come, which another thread decodes until they are dropped; if
-    /// the system refuses that thread, it gets back what was to be decoded. `read` gets each event there, and what it takes from it
-    /// comes with the event.
+    /// Has `then` take the batches of what is to come, which another thread decodes until they are dropped;
+    /// if the system refuses that thread, it gets back what was to be decoded. `read` gets each event there,
+    /// and what it takes from it comes with the event.
     pub fn with<T>(
         ahead: Ahead<'_>,
         read: impl FnMut(&EventRef<'_>) -> Option<R> + Send,

@@ -1,9 +1,9 @@
 //! Checkpoints: the state between two messages of a recording, as bytes, so that a later reader of a window
 //! continues from there and need not read what is before.
 //!
-//! A checkpoint is made where a merge [pauses](Pauses), which changes nothing of what it gives. It is used only
-//! if a merge that begins there stands exactly where the one that paused stood: then both give the same from
-//! there on.
+//! A checkpoint is made where a merge [pauses](Pauses), which changes nothing of what it gives. It is used
+//! only if a merge that begins there stands exactly where the one that paused stood: then both give the same
+//! from there on.
 
 use super::adapter::{Adapter, General, NAMES};
 use super::coverage::Coverage;
@@ -65,8 +65,8 @@ impl Pauses {
         Merge::new(recording, TimeRange::ALL).pause_at(self.next())
     }
 
-    /// Continues a merge that has nothing more to give. `None` if there is no pause to come: then all has come.
-    /// `adapter` is what has made activities of its events.
+    /// Continues a merge that has nothing more to give. `None` if there is no pause to come: then all has
+    /// come. `adapter` is what has made activities of its events.
     pub fn pass(&mut self, recording: &Recording, merge: &mut Merge<'_>, adapter: &Adapter) -> Option<Pause> {
         let until = self.to_come.pop()?;
         let stands = (until < Timestamp::MAX).then(|| merge.handoff()).flatten();

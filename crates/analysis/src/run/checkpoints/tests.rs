@@ -180,8 +180,8 @@ fn changed(path: &Path, changes: &[(u8, u16)]) -> TempDir {
     copy
 }
 
-/// A stream without a packet, with two packets in another order, with a packet once more, or with one whose header
-/// says that it ends when it begins.
+/// A stream without a packet, with two packets in another order, with a packet once more, or with one whose
+/// header says that it ends when it begins.
 fn change(bytes: &[u8], kind: u8, place: usize) -> Vec<u8> {
     let (mut packets, mut rest) = (Vec::new(), bytes);
     // Its size in bits follows magic, UUID, two ids, two stamps and another size.
@@ -232,8 +232,8 @@ fn filters(recording: &Recording) -> Vec<Filter> {
     ]
 }
 
-/// Compares, for windows and checkpoints at shares of a recording's time. Returns how many runs have continued
-/// from a checkpoint, and how many checkpoints there were.
+/// Compares, for windows and checkpoints at shares of a recording's time. Returns how many runs have
+/// continued from a checkpoint, and how many checkpoints there were.
 fn compare(path: &Path, at: &[f64], windows: &[(f64, f64, bool)]) -> (usize, usize) {
     let recording = opened(path);
     let (begin, end) = (recording.begin().unwrap(), recording.end().unwrap());
