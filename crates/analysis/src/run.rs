@@ -244,10 +244,12 @@ impl<'a, A: Analysis> Run<'a, A> {
             });
             continues &= match flow {
                 Ok(ControlFlow::Break(())) => true,
-                Ok(ControlFlow::Continue(())) => match pauses.pass(recording, &mut merge, self.follower.adapter()) {
-                    Some(pause) => self.pauses(recording, &pause),
-                    None => self.ended(recording, Ok(())),
-                },
+                Ok(ControlFlow::Continue(())) => {
+                    match pauses.pass(recording, &mut merge, self.follower.adapter()) {
+                        Some(pause) => self.pauses(recording, &pause),
+                        None => self.ended(recording, Ok(())),
+                    }
+                }
                 Err(error) => self.ended(recording, Err(error)),
             };
             let done = self.left_out + merge.bytes();
