@@ -155,7 +155,7 @@ enum Command {
     /// about tasks that block their worker, run for a long time, or are woken for nothing
     Tasks(tasks::Args),
     /// Measure the time from one event to another, and show what happened in the worst cases
-    Latency(latency::Args),
+    Latency(Box<latency::Args>),
     /// Show which threads and tasks a thread or a task waited for, step by step
     CriticalPath(critical_path::Args),
     /// Show waits for locks, which threads and tasks held the locks, and for how long
