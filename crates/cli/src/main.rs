@@ -108,7 +108,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Record a command, everything it starts, and what the kernel does for them
-    Record(record::Args),
+    Record(Box<record::Args>),
     /// Record more events of programs in a running recording
     Enable(control::EnableArgs),
     /// Record fewer events of programs in a running recording
