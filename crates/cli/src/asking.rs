@@ -3,7 +3,7 @@
 
 use crate::format::{TextFormat, TextFormatOption};
 use crate::output::{print_error, shown};
-use crate::owner::Which;
+use crate::owner::{Which, no_answer};
 use crate::screen;
 use std::io::Write;
 use std::path::PathBuf;
@@ -29,7 +29,12 @@ impl Asking {
     ) -> anyhow::Result<ExitCode> {
         let mut out = screen::stdout(self.format.format.into());
         let mut status = ExitCode::SUCCESS;
-        for recorder in self.which.find_all(kind)? {
+        let (found, silent) = self.which.find_all(kind)?;
+        for one in silent {
+            print_error(&no_answer(&one));
+            status = ExitCode::FAILURE;
+        }
+        for recorder in found {
             let folder = match ask(&recorder) {
                 Ok(folder) => folder,
                 Err(error) => {

@@ -1,8 +1,8 @@
 //! The running recording that a command is about, and `--user`, its owner.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use rustix::process::getuid;
-use tracewing_session::running::{Kind, Recordings, Running};
+use tracewing_session::running::{Kind, Recordings, Running, Silent};
 
 #[derive(Debug, clap::Args)]
 pub struct Which {
@@ -23,12 +23,25 @@ impl Which {
         Ok(recordings(self.user.as_deref())?.choose(self.recording.as_deref(), kind)?)
     }
 
-    /// All channels if a session is named; otherwise the one recording.
+    /// All channels if a session is named; otherwise the one recording. Also those that may be channels of
+    /// the session, and do not answer.
     ///
     /// # Errors
     /// As [`Which::find`].
-    pub fn find_all(&self, kind: Kind) -> Result<Vec<Running>> {
-        Ok(recordings(self.user.as_deref())?.choose_all(self.recording.as_deref(), kind)?)
+    pub fn find_all(&self, kind: Kind) -> Result<(Vec<Running>, Vec<Silent>)> {
+        let recordings = recordings(self.user.as_deref())?;
+        let name = self.recording.as_deref();
+        let mut silent = name.map(|name| recordings.silent_of(name)).unwrap_or_default();
+        let suits =
+            |one: &Silent| !one.is_trigger && one.is_flight_recorder == (kind == Kind::FlightRecorder);
+        silent.retain(|one| one.name.is_none() || suits(one));
+        let found = match (recordings.choose_all(name, kind), silent.iter().find(|one| one.name.is_some())) {
+            (Err(_), Some(one)) => return Err(no_answer(one)),
+            (found, _) => found?,
+        };
+        let is_session = |one: &Running| one.name.split_once('/').is_some_and(|(of, _)| Some(of) == name);
+        silent.retain(|_| found.iter().any(is_session));
+        Ok((found, silent))
     }
 }
 
@@ -54,6 +67,15 @@ fn uid_of(users: &str, name: &str) -> Option<u32> {
     let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
     let mut lines = users.lines().map(fields);
     lines.find(|fields| fields.first().is_some_and(|first| first == name))?.get(2)?.parse().ok()
+}
+
+/// That a recorder which is meant does not answer.
+pub fn no_answer(one: &Silent) -> Error {
+    let Silent { pid, name, .. } = one;
+    match name {
+        Some(name) => anyhow!("{name} (process {pid}) does not answer: it was stopped, or its disk hangs"),
+        None => anyhow!("process {pid} does not answer, and may be a recorder of the session"),
+    }
 }
 
 #[cfg(test)]

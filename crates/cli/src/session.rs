@@ -8,11 +8,13 @@
 //! |---|---|
 //! | `definition` | a session: its channels with their options, as TOML |
 //! | `store` | where the sessions of this user are |
+//! | `ended` | why a recorder has ended by itself |
 //! | `recorders` | starts and stops the recorders of channels |
 //! | `status` | what they do, as a table |
 //! | `service` | keeps sessions started |
 
 mod definition;
+mod ended;
 mod recorders;
 pub mod service;
 pub mod status;
@@ -344,8 +346,12 @@ fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
         print_note(&mut out, "there are no sessions: `tracewing session create NAME` describes one")?;
     }
     for definition in sessions {
-        let is_started = !recorders::of(&definition.name).is_empty();
-        let state = if is_started { "started" } else { "stopped" };
+        let found = recorders::find(&definition);
+        let state = match (found.silent.is_empty(), found.running.is_empty()) {
+            (false, _) => "does not answer",
+            (true, false) => "started",
+            (true, true) => "stopped",
+        };
         let channels: Vec<&str> = definition.channels.keys().map(String::as_str).collect();
         match format {
             TextFormat::Text => writeln!(
@@ -370,7 +376,7 @@ fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
 fn destroy(store: &Store, which: &Which) -> Result<ExitCode> {
     let locked = store.lock()?;
     let definition = which.of(store)?;
-    let status = if recorders::of(&definition.name).is_empty() {
+    let status = if recorders::find(&definition).is_empty() {
         ExitCode::SUCCESS
     } else {
         recorders::stop(&locked, &definition)?

@@ -50,6 +50,19 @@ pub struct Recordings {
     pub silent: Vec<Pid>,
 }
 
+/// A recorder that does not answer, as far as its command line says what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Silent {
+    /// Its process id.
+    pub pid: Pid,
+    /// Its session and channel or trigger; `None` if that cannot be read.
+    pub name: Option<String>,
+    /// Whether it is not one that `rotate` and `snapshot` are for: the recorder of a trigger.
+    pub is_trigger: bool,
+    /// Whether it is a flight recorder.
+    pub is_flight_recorder: bool,
+}
+
 impl Recordings {
     /// Finds the running recordings of this user.
     pub fn find() -> Self {
@@ -76,6 +89,20 @@ impl Recordings {
         this.running.sort_by_key(|one| one.pid);
         this.silent.sort_unstable();
         this
+    }
+
+    /// Those that do not answer and may be recorders of a session: not those that were started as another
+    /// session's, or as none's.
+    pub fn silent_of(&self, session: &str) -> Vec<Silent> {
+        let described = self.silent.iter().map(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            (line.is_empty(), Silent::from_command_line(*pid, &line))
+        });
+        let may_be = |(is_unknown, silent): (bool, Silent)| {
+            let of = silent.name.as_deref().and_then(|name| Some(name.split_once('/')?.0));
+            (is_unknown || of == Some(session)).then_some(silent)
+        };
+        described.filter_map(may_be).collect()
     }
 
     /// The recordings that are meant: those of the kind that a session consists of if the word is its name,
@@ -131,6 +158,19 @@ impl Recordings {
             0 => Err(none),
             1 => Ok(running.remove(0)),
             _ => Err(AskError::Several(kind, running)),
+        }
+    }
+}
+
+impl Silent {
+    fn from_command_line(pid: Pid, line: &[u8]) -> Self {
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        let name = words.iter().skip_while(|word| **word != b"--session").nth(1);
+        Self {
+            pid,
+            name: name.map(|name| String::from_utf8_lossy(name).into_owned()),
+            is_trigger: words.iter().any(|word| word.starts_with(b"--on=")),
+            is_flight_recorder: words.contains(&b"--flight-recorder".as_slice()),
         }
     }
 }
@@ -231,8 +271,10 @@ impl Running {
     /// The recording of a folder; without an answer its recorder's process id, if a process listens.
     fn at(folder: PathBuf, user: u32, patience: Duration) -> Result<Self, Option<Pid>> {
         let mut buffer = vec![0; LARGEST_ANSWER];
-        let (connection, pid) = connection(&folder, user, patience).ok_or(None)?;
-        let answer = asked(&connection, &Question::Status.encode(), &mut buffer).ok_or(Some(pid))?;
+        let (connection, pid, process) = connection(&folder, user, patience).ok_or(None)?;
+        let answer = asked(&connection, &Question::Status.encode(), &mut buffer);
+        // One that has ended meanwhile is none.
+        let answer = answer.ok_or_else(|| is_alive(&process).then_some(pid))?;
         let status = Status::decode(answer).map_err(|_| Some(pid))?;
         // It is not what it says it is.
         if status.pid != pid.as_unsigned() {
@@ -255,8 +297,8 @@ impl Running {
 
     /// Asks the recorder. `None` without an answer in time.
     fn ask<'a>(&self, question: &[u8], patience: Duration, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-        let (connection, _) =
-            connection(&self.folder, self.user, patience).filter(|(_, pid)| *pid == self.pid)?;
+        let (connection, ..) =
+            connection(&self.folder, self.user, patience).filter(|(_, pid, _)| *pid == self.pid)?;
         asked(&connection, question, buffer)
     }
 
@@ -301,8 +343,8 @@ impl Ending {
 }
 
 /// A connection to the recorder of a user with this folder, on which nothing takes longer than `patience`;
-/// and its process id.
-fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, Pid)> {
+/// its process id, and its process.
+fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, Pid, OwnedFd)> {
     const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = openat(CWD, folder, flags, Mode::empty()).ok()?;
@@ -319,8 +361,8 @@ fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, 
     connect(&socket, &socket::within(&folder, CONTROL_SOCKET).ok()?).ok()?;
     // Its user can have put another one's socket in that place meanwhile, by a link.
     let listener = peer(socket.as_fd()).filter(|listener: &Peer| listener.uid == user)?;
-    pin(socket.as_fd(), listener).filter(is_alive)?;
-    Some((socket, listener.pid))
+    let process = pin(socket.as_fd(), listener).filter(is_alive)?;
+    Some((socket, listener.pid, process))
 }
 
 fn asked<'a>(connection: &OwnedFd, question: &[u8], buffer: &'a mut [u8]) -> Option<&'a [u8]> {
@@ -400,6 +442,22 @@ mod tests {
         assert!(any(&all, None).unwrap_err().to_string().contains("several recordings are running"));
         assert!(any(&all, Some("server")).unwrap_err().to_string().contains("\n  30"));
         assert!(any(&[], None).unwrap_err().to_string().contains("record -- CMD"));
+    }
+
+    #[test]
+    fn what_does_not_answer_is_known_by_its_command_line() {
+        let line = b"tracewing\0record\0--session\0web/main\0--background\0--flight-recorder\0";
+        let silent = Silent::from_command_line(Pid(7), line);
+        let name = Some("web/main".to_owned());
+        assert_eq!(silent, Silent { pid: Pid(7), name, is_trigger: false, is_flight_recorder: true });
+        let line = b"tracewing\0record\0--session\0web/hit\0--on=web\0";
+        assert!(Silent::from_command_line(Pid(7), line).is_trigger);
+        assert_eq!(Silent::from_command_line(Pid(7), b"tracewing\0record\0").name, None);
+        // This process was started as no recorder.
+        let found = Recordings { running: Vec::new(), silent: vec![Pid(std::process::id() as i32)] };
+        assert_eq!(found.silent_of("web"), []);
+        let gone = Recordings { running: Vec::new(), silent: vec![Pid(i32::MAX)] };
+        assert_eq!(gone.silent_of("web").len(), 1, "it may be");
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! `tracewing record` with the channel's options. What it says is in a file next to its trace.
 
 use super::definition::{Definition, given, words};
+use super::ended;
 use super::store::Locked;
 use crate::output::{print_warning, shown};
+use crate::owner::no_answer;
 use crate::record::default_name;
 use crate::record_summary;
 use crate::screen::{self, Form};
@@ -18,7 +20,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use toml::Table;
 use tracewing_files::Dir;
-use tracewing_session::running::{Recordings, Running};
+use tracewing_session::running::{Recordings, Running, Silent};
 
 /// How long recorders may take to begin: they attach to programs only afterwards.
 const BEGINNING: Duration = Duration::from_secs(60);
@@ -30,42 +32,70 @@ const LOOK: Duration = Duration::from_millis(20);
 const LOOK_OF_TRIGGERS: &str = "4";
 const SIZE_OF_TRIGGERS: &str = "16M";
 
-/// The recorders of a session that run.
-pub fn of(session: &str) -> Vec<Running> {
-    running(Recordings::find(), session)
+/// The recorders of a session.
+pub struct Found {
+    pub running: Vec<Running>,
+    /// Those that may be its recorders, and do not answer.
+    pub silent: Vec<Silent>,
 }
 
-fn running(recordings: Recordings, session: &str) -> Vec<Running> {
-    let mut running = recordings.running;
-    running.retain(|one| one.name.split_once('/').is_some_and(|(of, _)| of == session));
-    running
+impl Found {
+    /// Those of a session among all.
+    pub fn of(definition: &Definition, recordings: &Recordings) -> Self {
+        let running = running(recordings, &definition.name);
+        let mut silent = recordings.silent_of(&definition.name);
+        // What they are is known only if something is missing.
+        let is_whole = missing(definition, &running).next().is_none();
+        silent.retain(|one| one.name.is_some() || !is_whole);
+        Self { running, silent }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.silent.is_empty()
+    }
+
+    /// The one that may be the recorder of a channel or trigger, and does not answer.
+    pub fn silent_as(&self, called: &str) -> Option<&Silent> {
+        let mut all = self.silent.iter();
+        all.find(|one| one.name.as_deref().is_none_or(|name| name == called))
+    }
+
+    /// # Errors
+    /// One does not answer.
+    fn answer(&self) -> Result<()> {
+        self.silent.first().map_or(Ok(()), |one| Err(no_answer(one)))
+    }
+
+    /// Why recorders of this session have ended by themselves: lines for the user.
+    pub fn ended(&self, definition: &Definition) -> Vec<String> {
+        let parts = missing(definition, &self.running).map(|(part, _)| part);
+        let parts = parts.filter(|part| self.silent_as(&called(&definition.name, part)).is_none());
+        let line = |part: &String| {
+            let why = ended::why(definition, part)?;
+            Some(format!("{} has ended: {why}", called(&definition.name, part)))
+        };
+        parts.filter_map(line).collect()
+    }
+}
+
+/// The recorders of a session, at present.
+pub fn find(definition: &Definition) -> Found {
+    Found::of(definition, &Recordings::find())
+}
+
+fn running(recordings: &Recordings, session: &str) -> Vec<Running> {
+    let of = |one: &&Running| one.name.split_once('/').is_some_and(|(of, _)| of == session);
+    recordings.running.iter().filter(of).cloned().collect()
 }
 
 /// The recorders of a session, if it is sure that these are all.
 ///
 /// # Errors
-/// One of its recorders may be one of those that do not answer.
+/// One of its recorders does not answer.
 pub fn all_of(definition: &Definition) -> Result<Vec<Running>> {
-    let recordings = Recordings::find();
-    let silent: Vec<_> =
-        recordings.silent.iter().copied().filter(|pid| may_be_of(&definition.name, *pid)).collect();
-    let running = running(recordings, &definition.name);
-    if let Some(pid) = silent.first()
-        && missing(definition, &running).next().is_some()
-    {
-        bail!("process {pid} does not answer, and may be a recorder of {}", definition.name);
-    }
-    Ok(running)
-}
-
-/// Whether a process that does not answer may be a recorder of a session: not if it was started as one of
-/// another session, or of none.
-fn may_be_of(session: &str, pid: impl std::fmt::Display) -> bool {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-    let name = words.iter().skip_while(|word| **word != b"--session").nth(1);
-    line.is_empty()
-        || name.is_some_and(|name| name.split(|byte| *byte == b'/').next() == Some(session.as_bytes()))
+    let found = find(definition);
+    found.answer()?;
+    Ok(found.running)
 }
 
 /// The name by which other commands find a channel's recorder.
@@ -85,7 +115,7 @@ pub fn missing<'a>(
 /// Starts the recorders of channels that have none. If one does not begin, none of the new ones stays.
 pub fn start(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     let name = &definition.name;
-    let running = of(name);
+    let running = all_of(definition)?;
     let missing = missing(definition, &running);
     let (triggers, channels): (Vec<_>, Vec<_>) =
         missing.partition(|(name, _)| definition.triggers.contains_key(*name));
@@ -195,13 +225,20 @@ fn of_trigger(options: &Table) -> impl Iterator<Item = OsString> {
     missing.map(|(option, value)| format!("--{option}={value}").into())
 }
 
-/// Ends the recorders, and prints what each has recorded.
+/// Ends the recorders, and prints what each has recorded, and which have ended by themselves.
+///
+/// # Errors
+/// There are none, or one does not answer; the others have ended then.
 pub fn stop(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
-    let running = of(&definition.name);
-    if running.is_empty() {
+    let found = find(definition);
+    let ended = found.ended(definition);
+    ended.iter().for_each(|line| print_warning(line));
+    if found.is_empty() {
         bail!("{0} is not started: `tracewing session start {0}` starts it", definition.name);
     }
-    end(&running.iter().collect::<Vec<_>>())
+    let status = end(&found.running.iter().collect::<Vec<_>>())?;
+    found.answer()?;
+    Ok(if ended.is_empty() { status } else { ExitCode::FAILURE })
 }
 
 /// Ends recorders, and prints what each has recorded.
@@ -263,7 +300,7 @@ fn begun(session: &str, started: &mut [Recorder]) -> Result<()> {
         if let Some(words) = started.iter_mut().find_map(Recorder::last_words) {
             bail!("{words}");
         }
-        let running = of(session);
+        let running = running(&Recordings::find(), session);
         if started.iter().all(|recorder| running.iter().any(|one| one.name == recorder.called)) {
             return Ok(());
         }
@@ -306,7 +343,7 @@ fn log_of(output: &Path) -> PathBuf {
     output.with_file_name(log_name(&output.file_name().unwrap_or_default().to_string_lossy()))
 }
 
-fn log_name(channel: &str) -> String {
+pub(super) fn log_name(channel: &str) -> String {
     format!("{channel}.log")
 }
 

@@ -72,18 +72,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     notify(&[NotifyState::Stopping]);
-    for session in &sessions {
-        if !recorders::of(&session.name).is_empty() {
-            store.lock().and_then(|locked| recorders::stop(&locked, session))?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(stop(&store, &sessions))
 }
 
 /// Starts what is missing of the sessions. What fails is tried again later.
 fn keep_started(store: &Store, sessions: &[Definition], started: &mut BTreeMap<String, Instant>) {
     for file in sessions {
-        let running = recorders::of(&file.name);
+        let running = recorders::find(file).running;
         // While it runs, channels come and go; when the service starts it, it is as its file says.
         let is_known = !running.is_empty() || started.contains_key(&file.name);
         let stored = if is_known { store.get(&file.name).ok() } else { None };
@@ -94,14 +89,31 @@ fn keep_started(store: &Store, sessions: &[Definition], started: &mut BTreeMap<S
             continue;
         }
         started.insert(session.name.clone(), Instant::now());
-        if let Err(error) = start(store, session) {
+        if let Err(error) = start(store, session, is_known) {
             print_warning(&format!("{}: {error:#}", session.name));
         }
     }
 }
 
-fn start(store: &Store, session: &Definition) -> Result<()> {
+/// Stops all, also if one of them cannot be stopped.
+fn stop(store: &Store, sessions: &[Definition]) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    for session in sessions.iter().filter(|session| !recorders::find(session).is_empty()) {
+        if let Err(error) = store.lock().and_then(|locked| recorders::stop(&locked, session)) {
+            print_warning(&format!("{}: {error:#}", session.name));
+            status = ExitCode::FAILURE;
+        }
+    }
+    status
+}
+
+/// Starts what is missing of a session, and says why it is, if it was started before.
+fn start(store: &Store, session: &Definition, was_started: bool) -> Result<()> {
     let locked = store.lock()?;
+    if was_started {
+        let ended = recorders::find(session).ended(session);
+        ended.iter().for_each(|line| print_warning(&format!("{line}; it is started again")));
+    }
     // Commands find it by its name.
     locked.replace(session)?;
     recorders::start(&locked, session).map(drop)

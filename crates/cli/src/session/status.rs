@@ -1,9 +1,12 @@
 //! `tracewing session status`: what the channels of sessions record, as a table.
 
 use super::definition::{Definition, parse_word};
-use super::recorders;
+use super::ended;
+use super::recorders::{self, Found};
 use super::store::Store;
 use crate::format::TableFormat;
+use crate::output::print_warning;
+use crate::owner::no_answer;
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, TableOptions, columns, heads};
@@ -13,7 +16,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 use tracewing_abi::message::snapshot::KernelBuffers;
-use tracewing_session::running::Running;
+use tracewing_session::running::{Recordings, Running, Silent};
 use tracewing_units::{Duration as Nanoseconds, Pid};
 
 /// Time between the two looks that a rate takes.
@@ -49,6 +52,10 @@ struct Row {
     channel: String,
     is_trigger: bool,
     running: Option<Running>,
+    /// What may be its recorder, and does not answer.
+    silent: Option<Silent>,
+    /// Why its recorder has ended by itself.
+    ended: Option<String>,
     /// Events since an earlier look, and the time since then in seconds.
     since: Option<(u64, f64)>,
 }
@@ -56,12 +63,19 @@ struct Row {
 impl Row {
     fn state(&self) -> &'static str {
         match &self.running {
+            None if self.silent.is_some() => "does not answer",
+            None if self.ended.is_some() => "ended",
             None => "stopped",
             Some(_) if self.is_trigger => "trigger",
             Some(running) if running.figures.is_paused => "paused",
             Some(running) if running.is_flight_recorder => "flight recorder",
             Some(_) => "recording",
         }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        let running = self.running.as_ref().map(|one| one.pid);
+        running.or(self.silent.as_ref().map(|one| one.pid)).map(|pid| Pid(pid.0))
     }
 
     fn figure(&self, figure: fn(&Running) -> Cell) -> Cell {
@@ -80,9 +94,9 @@ fn columns() -> Vec<Column<Row>> {
     columns! { row: Row;
         text "session" "session" key, "name of the session" => row.session.as_str().into();
         text "channel" "channel" key, "name of the channel or the trigger" => row.channel.as_str().into();
-        text "state" "state" key, "recording, paused, flight recorder, trigger, or stopped" => row.state().into();
+        text "state" "state" key, "recording, paused, flight recorder, trigger, stopped, ended (by itself), or does not answer" => row.state().into();
         number "recorder" "recorder" low, "process id of the channel's recorder"
-            => row.running.as_ref().map(|one| Pid(one.pid.0)).into();
+            => row.pid().into();
         period "since" "elapsed" normal, "time since it was started"
             => row.figure(|one| Cell::Period(Nanoseconds::from_ns(one.figures.elapsed)));
         number "programs" "programs" normal, "programs that take part at present"
@@ -109,6 +123,8 @@ fn columns() -> Vec<Column<Row>> {
         number "snapshots" "snapshots" low, "snapshots so far" => row.figure(|one| Cell::Count(one.figures.snapshots.into()));
         text "folder" "folder" low, "the folder that it writes to"
             => row.figure(|one| one.output.to_string_lossy().as_ref().into());
+        text "why" "why" low, "why its recorder has ended by itself, in the recorder's words"
+            => row.ended.as_deref().map_or(Cell::None, Into::into);
     }
 }
 
@@ -123,11 +139,11 @@ pub fn run(store: &Store, args: &Args) -> Result<ExitCode> {
         Some(name) => vec![store.get(name)?],
         None => store.all()?,
     };
-    let mut before = rows(&sessions);
+    let mut before = rows(store, &sessions);
     let mut pause = BRIEFLY;
     loop {
         sleep(pause);
-        let mut now = rows(&sessions);
+        let mut now = rows(store, &sessions);
         now.iter_mut().for_each(|row| row.since = since(row, &before));
         let mut out = screen::stdout(format.into());
         if args.watch && format == TableFormat::Table && std::io::stdout().is_terminal() {
@@ -136,24 +152,46 @@ pub fn run(store: &Store, args: &Args) -> Result<ExitCode> {
         layout.table(&now).write(&mut out, format, ("channels", &[]), |_| Ok(()))?;
         out.flush()?;
         if !args.watch {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(complain(&now));
         }
         (before, pause) = (now, PERIOD);
     }
 }
 
-fn rows(sessions: &[Definition]) -> Vec<Row> {
+/// Says which recorders do not answer, or have ended by themselves. Fails if one does not answer.
+fn complain(rows: &[Row]) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    for row in rows {
+        if let Some(silent) = &row.silent {
+            print_warning(&no_answer(silent).to_string());
+            status = ExitCode::FAILURE;
+        } else if let Some(why) = &row.ended {
+            print_warning(&format!("{} has ended: {why}", recorders::called(&row.session, &row.channel)));
+        }
+    }
+    status
+}
+
+fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
+    // A recorder that is just beginning or ending has not ended by itself.
+    let locked = store.try_lock();
+    let recordings = Recordings::find();
     let mut rows = Vec::new();
     for definition in sessions {
-        let running = recorders::of(&definition.name);
+        let found = Found::of(definition, &recordings);
         let channels = definition.channels.keys().map(|name| (name, false));
         for (channel, is_trigger) in channels.chain(definition.waiting().map(|(name, _)| (name, true))) {
             let called = recorders::called(&definition.name, channel);
+            let running = found.running.iter().find(|one| one.name == called).cloned();
+            let silent = found.silent_as(&called).filter(|_| running.is_none()).cloned();
+            let is_gone = locked.is_some() && running.is_none() && silent.is_none();
             rows.push(Row {
                 session: definition.name.clone(),
                 channel: channel.clone(),
                 is_trigger,
-                running: running.iter().find(|one| one.name == called).cloned(),
+                running,
+                silent,
+                ended: if is_gone { ended::why(definition, channel) } else { None },
                 since: None,
             });
         }

@@ -38,6 +38,11 @@ impl Store {
         Ok(Locked(self))
     }
 
+    /// The same if no command changes a session at present.
+    pub fn try_lock(&self) -> Option<Locked<'_>> {
+        flock(&self.folder, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Locked(self))
+    }
+
     pub fn get(&self, name: &str) -> Result<Definition> {
         let file = file(name);
         if !self.folder.has(&file) {

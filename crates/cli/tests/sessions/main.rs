@@ -153,10 +153,74 @@ fn a_recorder_that_is_killed_is_in_nobodys_way() {
     assert!(sessions.join_file().exists(), "it could not remove its entry");
     let mut pilot = Pilot::start(&sessions);
     pilot.emit(1);
-    assert_eq!(sessions.channel("web", "main")["state"], "stopped");
+    assert_eq!(sessions.channel("web", "main")["state"], "ended");
+    assert!(sessions.fails("session stop web").contains("web/main has ended: it was killed"));
     sessions.start("web");
     assert_eq!(fs::read_to_string(sessions.join_file()).unwrap().split(':').count(), 1);
     sessions.succeeds("session stop");
+}
+
+#[test]
+fn a_channel_that_has_ended_by_itself_is_reported() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.succeeds("channel add web more -e pilot:*");
+    sessions.start("web");
+    assert!(!sessions.succeeds("session status web").notes().contains("has ended"));
+    let pid = sessions.channel("web", "more")["recorder"].as_u64().unwrap() as u32;
+    tracewing_testing::signal(pid, libc::SIGKILL);
+    wait_until("it is gone", || !is_running(pid));
+    let row = sessions.channel("web", "more");
+    assert_eq!([&row["state"], &row["why"]], ["ended", "it was killed"]);
+    assert_eq!(sessions.channel("web", "main")["state"], "recording");
+    let said = sessions.succeeds("session status web").notes();
+    assert!(said.contains("web/more has ended: it was killed") && !said.contains("web/main"), "{said}");
+    let said = sessions.fails("session stop web");
+    assert!(
+        said.contains("web/more has ended: it was killed") && said.contains("web/main: 0 events"),
+        "{said}"
+    );
+    sessions.start("web");
+    assert!(!sessions.succeeds("session stop web").notes().contains("has ended"));
+    assert_eq!(sessions.channel("web", "more")["state"], "stopped");
+}
+
+#[test]
+fn a_recorder_that_does_not_answer_is_not_forgotten() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    for channel in ["more -e pilot:*", "flight --flight-recorder"] {
+        sessions.succeeds(&format!("channel add web {channel}"));
+    }
+    sessions.start("web");
+    let pid = |channel| sessions.channel("web", channel)["recorder"].as_u64().unwrap() as u32;
+    let [main, flight] = ["main", "flight"].map(pid);
+    tracewing_testing::signal(main, libc::SIGSTOP);
+    let expected = format!("web/main (process {main}) does not answer");
+    let fails = |line: &str| {
+        let said = sessions.fails(line);
+        assert!(said.contains(&expected), "{line}: {said}");
+    };
+    sessions.succeeds("snapshot web");
+    fails("rotate web");
+    fails("session start web");
+    fails("session status web");
+    let status = sessions.ran("session status web --format json").json();
+    let rows = status["channels"].as_array().unwrap().iter();
+    let states: BTreeMap<&str, &str> =
+        rows.map(|row| (row["channel"].as_str().unwrap(), row["state"].as_str().unwrap())).collect();
+    let states_of = [("flight", "flight recorder"), ("main", "does not answer"), ("more", "recording")];
+    assert_eq!(states, states_of.into());
+    tracewing_testing::signal(flight, libc::SIGSTOP);
+    let said = sessions.fails("snapshot web");
+    tracewing_testing::signal(flight, libc::SIGCONT);
+    assert!(said.contains(&format!("web/flight (process {flight}) does not answer")), "{said}");
+    fails("session stop web");
+    assert!(!is_running(flight), "the others have ended");
+    fails("session destroy web");
+    tracewing_testing::signal(main, libc::SIGCONT);
+    sessions.succeeds("session destroy web");
+    assert!(!is_running(main));
 }
 
 /// Whether a process is one that its parent could not collect yet.
