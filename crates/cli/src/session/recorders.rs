@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -273,7 +274,7 @@ impl Recorder {
         let file = folder.create_file(log_name(channel));
         let file = file.with_context(|| format!("cannot write {}", log.display()))?;
         let called = called(&definition.name, channel);
-        let mut command = Command::new(std::env::current_exe().context("this program's file is not known")?);
+        let mut command = Command::new(own_program()?);
         command.args(["record", "--session", &called, "--background", "--format", "json", "-o"]);
         command.arg(&output).args(words).current_dir(&definition.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
@@ -291,6 +292,19 @@ impl Recorder {
             text.trim_end().trim_start_matches("tracewing: ").trim_start_matches("error: ")
         ))
     }
+}
+
+/// This program's file: if it was replaced since this process has started, the new one; if it was removed,
+/// what this process runs.
+fn own_program() -> Result<PathBuf> {
+    let path = std::env::current_exe().context("this program's file is not known")?;
+    if path.is_file() {
+        return Ok(path);
+    }
+    let replaced = path.as_os_str().as_bytes().strip_suffix(b" (deleted)");
+    let replaced = replaced.map(|path| PathBuf::from(OsStr::from_bytes(path)));
+    // The process that looks for it has this one's program until it finds it.
+    Ok(replaced.filter(|path| path.is_file()).unwrap_or_else(|| "/proc/self/exe".into()))
 }
 
 /// Waits until all recorders answer.

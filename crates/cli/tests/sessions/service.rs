@@ -17,7 +17,11 @@ pub struct Service(Child);
 impl Service {
     /// One that keeps the sessions of the folder `kept`.
     pub fn start(sessions: &Background, notified: &Path) -> Self {
-        let mut command = sessions.command(&[], harness::TRACEWING);
+        Self::of_program(sessions, notified, Path::new(harness::TRACEWING))
+    }
+
+    fn of_program(sessions: &Background, notified: &Path, program: &Path) -> Self {
+        let mut command = sessions.command(&[], program);
         command.args(["service", "--sessions", "kept"]).env("NOTIFY_SOCKET", notified);
         tracewing_testing::with_default_signals(&mut command);
         Self(command.stderr(Stdio::null()).spawn().unwrap())
@@ -38,6 +42,35 @@ impl Drop for Service {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+#[test]
+fn a_service_starts_recorders_after_its_program_was_removed_or_replaced() {
+    let sessions = Background::new();
+    fs::create_dir(sessions.folder().join("kept")).unwrap();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.succeeds("session save web -o kept/web.toml");
+    let program = sessions.folder().join("tracewing");
+    fs::copy(harness::TRACEWING, &program).unwrap();
+    let mut service = Service::of_program(&sessions, Path::new("/nonexistent"), &program);
+    let mut recorder = 0;
+    let mut other_starts = || {
+        wait_until("another recorder runs", || {
+            let [now] = sessions.recorders()[..] else { return false };
+            std::mem::replace(&mut recorder, now) != now
+        });
+        recorder
+    };
+    let first = other_starts();
+    fs::remove_file(&program).unwrap();
+    signal(first, libc::SIGKILL);
+    let second = other_starts();
+    fs::copy(harness::TRACEWING, &program).unwrap();
+    signal(second, libc::SIGKILL);
+    let third = other_starts();
+    assert_eq!(fs::read_link(format!("/proc/{third}/exe")).unwrap(), program);
+    service.end(libc::SIGTERM);
+    assert!(sessions.recorders().is_empty());
 }
 
 #[test]
