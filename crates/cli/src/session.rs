@@ -21,7 +21,7 @@ pub mod status;
 mod store;
 
 use crate::format::{TextFormat, TextFormatOption};
-use crate::output::{print_note, shown};
+use crate::output::{print_note, print_warning, shown};
 use crate::screen::{self, Form};
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
@@ -222,7 +222,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         SessionCommand::Create { name, options } => create(&store, &name, options),
         SessionCommand::Start(which) => recorders::start(&store.lock()?, &which.of(&store)?),
-        SessionCommand::Stop(which) => recorders::stop(&store.lock()?, &which.of(&store)?),
+        SessionCommand::Stop(which) => stop(&store, &which),
         SessionCommand::Status(args) => status::run(&store, &args),
         SessionCommand::List(format) => list(&store, format.format),
         SessionCommand::Destroy(which) => destroy(&store, &which),
@@ -373,6 +373,23 @@ fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn stop(store: &Store, which: &Which) -> Result<ExitCode> {
+    let definition = which.of(store)?;
+    let status = recorders::stop(&store.lock()?, &definition)?;
+    warn_of_service(store, &definition.name);
+    Ok(status)
+}
+
+/// Says that a service starts the session again, if one runs that has it.
+fn warn_of_service(store: &Store, name: &str) {
+    if let Some(folder) = store.served_from(name).filter(|folder| store.serve(folder).is_err()) {
+        print_warning(&format!(
+            "a service starts {name} again: to end it, remove its file from {} and restart the service",
+            folder.display()
+        ));
+    }
+}
+
 fn destroy(store: &Store, which: &Which) -> Result<ExitCode> {
     let locked = store.lock()?;
     let definition = which.of(store)?;
@@ -381,6 +398,7 @@ fn destroy(store: &Store, which: &Which) -> Result<ExitCode> {
     } else {
         recorders::stop(&locked, &definition)?
     };
+    warn_of_service(store, &definition.name);
     locked.remove(&definition.name)?;
     Ok(status)
 }

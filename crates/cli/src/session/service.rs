@@ -56,9 +56,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let folder = args.sessions.clone().map_or_else(default_folder, Ok)?;
     let store = Store::open()?;
-    let sessions = read(&folder)?;
+    let _served = store.serve(&folder)?;
+    let mut sessions = read(&folder)?;
+    sessions.retain(|session| take(&store, session, &folder));
     let mut started = BTreeMap::new();
-    keep_started(&store, &sessions, &mut started);
+    keep_started(&store, &folder, &sessions, &mut started);
     let line = format!("{} of {}", crate::output::count_of(sessions.len(), "session"), folder.display());
     writeln!(screen::stderr(Form::Text), "{}", shown(&line))?;
     notify(&[NotifyState::Ready, NotifyState::Status(&line)]);
@@ -67,7 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     while !stops.load(Ordering::Relaxed) {
         sleep(LOOK);
         if checked.elapsed() >= CHECK {
-            keep_started(&store, &sessions, &mut started);
+            keep_started(&store, &folder, &sessions, &mut started);
             checked = Instant::now();
         }
     }
@@ -75,9 +77,34 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(stop(&store, &sessions))
 }
 
+/// Takes a session over from its file, unless a command has made one of its name in another form.
+fn take(store: &Store, file: &Definition, folder: &Path) -> bool {
+    let name = &file.name;
+    if store.is_made_otherwise(file) {
+        print_warning(&format!(
+            "{name} is left alone: there is a session of this name that is not the one of {}; `tracewing session destroy {name}` forgets it",
+            folder.display()
+        ));
+        return false;
+    }
+    if let Err(error) = store.lock().and_then(|locked| locked.serve_from(name, folder)) {
+        print_warning(&format!("{name}: {error:#}"));
+    }
+    true
+}
+
 /// Starts what is missing of the sessions. What fails is tried again later.
-fn keep_started(store: &Store, sessions: &[Definition], started: &mut BTreeMap<String, Instant>) {
+fn keep_started(
+    store: &Store,
+    folder: &Path,
+    sessions: &[Definition],
+    started: &mut BTreeMap<String, Instant>,
+) {
     for file in sessions {
+        // A command can have made another one meanwhile.
+        if store.is_made_otherwise(file) {
+            continue;
+        }
         let running = recorders::find(file).running;
         // While it runs, channels come and go; when the service starts it, it is as its file says.
         let is_known = !running.is_empty() || started.contains_key(&file.name);
@@ -89,7 +116,7 @@ fn keep_started(store: &Store, sessions: &[Definition], started: &mut BTreeMap<S
             continue;
         }
         started.insert(session.name.clone(), Instant::now());
-        if let Err(error) = start(store, session, is_known) {
+        if let Err(error) = start(store, folder, session, is_known) {
             print_warning(&format!("{}: {error:#}", session.name));
         }
     }
@@ -98,7 +125,8 @@ fn keep_started(store: &Store, sessions: &[Definition], started: &mut BTreeMap<S
 /// Stops all, also if one of them cannot be stopped.
 fn stop(store: &Store, sessions: &[Definition]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
-    for session in sessions.iter().filter(|session| !recorders::find(session).is_empty()) {
+    let own = sessions.iter().filter(|session| !store.is_made_otherwise(session));
+    for session in own.filter(|session| !recorders::find(session).is_empty()) {
         if let Err(error) = store.lock().and_then(|locked| recorders::stop(&locked, session)) {
             print_warning(&format!("{}: {error:#}", session.name));
             status = ExitCode::FAILURE;
@@ -108,7 +136,7 @@ fn stop(store: &Store, sessions: &[Definition]) -> ExitCode {
 }
 
 /// Starts what is missing of a session, and says why it is, if it was started before.
-fn start(store: &Store, session: &Definition, was_started: bool) -> Result<()> {
+fn start(store: &Store, folder: &Path, session: &Definition, was_started: bool) -> Result<()> {
     let locked = store.lock()?;
     if was_started {
         let ended = recorders::find(session).ended(session);
@@ -116,6 +144,7 @@ fn start(store: &Store, session: &Definition, was_started: bool) -> Result<()> {
     }
     // Commands find it by its name.
     locked.replace(session)?;
+    locked.serve_from(&session.name, folder)?;
     recorders::start(&locked, session).map(drop)
 }
 

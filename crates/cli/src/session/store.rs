@@ -7,9 +7,12 @@
 
 use super::definition::Definition;
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, stat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use tracewing_files::Dir;
 
@@ -68,6 +71,36 @@ impl Store {
         self.names()?.iter().map(|name| self.get(name)).collect()
     }
 
+    /// Says that a service keeps the sessions of a folder started, while what is given lives.
+    ///
+    /// # Errors
+    /// Another one does.
+    pub fn serve(&self, folder: &Path) -> Result<Option<Dir>> {
+        let Ok(data) = stat(folder) else { return Ok(None) };
+        let name = format!("service-{}-{}", data.st_dev, data.st_ino);
+        let made = self.folder.make(&name).or_else(|_| self.folder.below(&name));
+        let lock = made.with_context(|| format!("cannot lock {}", folder.display()))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => {
+                bail!("another service keeps the sessions of {} started", folder.display())
+            }
+            // Some file systems have no locks.
+            _ => Ok(Some(lock)),
+        }
+    }
+
+    /// The folder that a service has a session from; `None` if no service has made or taken it.
+    pub fn served_from(&self, name: &str) -> Option<PathBuf> {
+        let path = std::fs::read(self.folder.path().join(marker(name))).ok()?;
+        Some(PathBuf::from(OsString::from_vec(path)))
+    }
+
+    /// Whether a service that has a session from a file must leave the one of this name alone: a command
+    /// has made it, in another form.
+    pub fn is_made_otherwise(&self, file: &Definition) -> bool {
+        self.served_from(&file.name).is_none() && self.get(&file.name).is_ok_and(|stored| stored != *file)
+    }
+
     fn names(&self) -> Result<Vec<String>> {
         let entries = self.folder.entries().context("cannot read the folder for sessions")?;
         let paths = entries.iter().map(Path::new);
@@ -87,6 +120,7 @@ impl Locked<'_> {
             !self.0.folder.has(file(name)),
             "there is a session {name} already: `tracewing session destroy {name}` forgets it"
         );
+        self.0.folder.remove(&marker(name)).context("cannot write to the folder for sessions")?;
         self.replace(definition)
     }
 
@@ -97,8 +131,16 @@ impl Locked<'_> {
         written.with_context(|| format!("cannot write {}", self.0.folder.path().join(file).display()))
     }
 
+    /// Notes that a service has a session from this folder.
+    pub fn serve_from(&self, name: &str, folder: &Path) -> Result<()> {
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let written = self.0.folder.replace(&marker(name), folder.as_os_str().as_bytes());
+        written.context("cannot write to the folder for sessions")
+    }
+
     pub fn remove(&self, name: &str) -> Result<()> {
         let file = file(name);
+        self.0.folder.remove(&marker(name)).context("cannot write to the folder for sessions")?;
         let removed = self.0.folder.remove(&file);
         removed.with_context(|| format!("cannot remove {}", self.0.folder.path().join(file).display()))
     }
@@ -112,6 +154,11 @@ impl Drop for Locked<'_> {
 
 fn file(name: &str) -> String {
     format!("{name}.{EXTENSION}")
+}
+
+/// The file that says that a service has a session, and from where.
+fn marker(name: &str) -> String {
+    format!("{name}.service")
 }
 
 fn folder() -> Result<PathBuf> {

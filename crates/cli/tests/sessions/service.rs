@@ -74,6 +74,31 @@ fn a_service_starts_recorders_after_its_program_was_removed_or_replaced() {
 }
 
 #[test]
+fn a_service_leaves_other_sessions_alone_and_is_the_only_one_of_its_folder() {
+    let sessions = Background::new();
+    fs::create_dir(sessions.folder().join("kept")).unwrap();
+    for name in ["web", "mine"] {
+        sessions.succeeds(&format!("session create {name} -e pilot:*"));
+        sessions.succeeds(&format!("session save {name} -o kept/{name}.toml"));
+    }
+    sessions.succeeds("channel add mine more -e pilot:*");
+    sessions.start("mine");
+    let of_user = sessions.succeeds("session save mine").text();
+    let mut service = Service::start(&sessions, Path::new("/nonexistent"));
+    wait_until("its session is started", || sessions.channel("web", "main")["state"] == "recording");
+    let said = sessions.fails("service --sessions kept");
+    assert!(said.contains("another service keeps the sessions of kept started"), "{said}");
+    assert!(sessions.succeeds("session stop web").notes().contains("a service starts web again"));
+    wait_until("it is started again", || sessions.channel("web", "main")["state"] == "recording");
+    service.end(libc::SIGTERM);
+    assert_eq!(sessions.channel("web", "main")["state"], "stopped");
+    assert_eq!(sessions.channel("mine", "more")["state"], "recording");
+    assert_eq!(sessions.succeeds("session save mine").text(), of_user);
+    let said = sessions.succeeds("session stop mine").notes();
+    assert!(!said.contains("a service"), "{said}");
+}
+
+#[test]
 fn a_service_keeps_sessions_started_and_they_outlive_it() {
     let sessions = Background::new();
     let kept = sessions.folder().join("kept");
