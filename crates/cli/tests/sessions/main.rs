@@ -74,8 +74,8 @@ fn the_end_of_a_session_says_how_much_was_lost() {
     let emitted = pilot.emit(300_000);
     let stopped = sessions.succeeds("session stop small");
     let notes = stopped.notes();
-    let (_, figures) = notes.split_once("small/main: ").unwrap_or_else(|| panic!("{notes}"));
-    let (events, rest) = figures.split_once(" events, ").unwrap();
+    let figures = notes.lines().find_map(|line| line.strip_prefix("small/main: ")?.split_once(" events, "));
+    let (events, rest) = figures.unwrap_or_else(|| panic!("{notes}"));
     let (lost, _) = rest.split_once(" lost").unwrap();
     let [events, lost] = [events, lost].map(|text| text.replace(',', "").parse::<u64>().unwrap());
     assert!(lost > 0 && events + lost >= emitted, "{notes}");
@@ -171,7 +171,9 @@ fn a_channel_that_has_ended_by_itself_is_reported() {
     tracewing_testing::signal(pid, libc::SIGKILL);
     wait_until("it is gone", || !is_running(pid));
     let row = sessions.channel("web", "more");
-    assert_eq!([&row["state"], &row["why"]], ["ended", "it was killed"]);
+    // Where process 1 cannot be attached to, the recorder has said so.
+    assert_eq!(row["state"], "ended");
+    assert!(row["why"].as_str().is_some_and(|why| why.starts_with("it was killed")), "{row}");
     assert_eq!(sessions.channel("web", "main")["state"], "recording");
     let said = sessions.succeeds("session status web").notes();
     assert!(said.contains("web/more has ended: it was killed") && !said.contains("web/main"), "{said}");
