@@ -262,8 +262,8 @@ fn check_subject(args: &Args, has_running: bool) -> Result<()> {
     let is_machine_alone = args.command.is_empty() && !has_running && args.with.is_none() && !args.all;
     if is_machine_alone && !matches!(args.selection.enable(&args.condition), Requested::Nothing) {
         bail!(
-            "-e, --where and their like choose events of programs, and --system-wide alone records none: choose kernel events \
-             with -k, or add --all or a command"
+            "-e, --where and similar options choose events of programs, and --system-wide alone records none: choose kernel \
+             events with -k, or add --all or a command"
         );
     }
     Ok(())
