@@ -8,6 +8,7 @@
 
 use super::Run;
 use super::missing::Missing;
+use super::order::Order;
 use crate::analysis::{Analysis, Input, Loss};
 use tracewing_trace::super_trace::{Ahead, Checkpoint, Known, Pause, Pauses};
 use tracewing_trace::{Lost, LostKind, Recording, Stream};
@@ -38,8 +39,8 @@ impl<A: Analysis> Run<'_, A> {
     /// Takes what was known at a checkpoint before the range.
     fn continues<'r>(&mut self, recording: &'r Recording, checkpoint: Checkpoint<'r>) -> Ahead<'r> {
         let Checkpoint { merge, follower, known, bytes, .. } = checkpoint;
-        // All that follows is later than what was before, so nothing of its order is doubtful.
-        let Known { events, went_back: _, blind_until, losses, dumped } = known;
+        let Known { events, latest, went_back: _, blind_until, losses, dumped } = known;
+        self.order = Order::after(latest);
         (self.follower, self.left_out, self.ran.events) = (follower, bytes, events);
         // An event was before, or there would be no checkpoint.
         self.before = true;
@@ -84,6 +85,7 @@ impl<A: Analysis> Run<'_, A> {
         keeper.losses.retain(|(lost, _)| lost.range.is_none_or(|(_, to)| to > pause.until()));
         let known = Known {
             events: self.ran.events,
+            latest: self.order.latest,
             went_back: self.order.went_back,
             blind_until: self.lost_until,
             losses: keeper.losses.clone(),

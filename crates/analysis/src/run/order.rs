@@ -8,7 +8,7 @@ use tracewing_units::Timestamp;
 /// The latest stamp so far. Merged events go back only where those of a stream do.
 #[derive(Debug)]
 pub(super) struct Order {
-    latest: Timestamp,
+    pub(super) latest: Timestamp,
     /// What the last event has made doubtful, if it was older than the latest.
     doubt: Option<Loss>,
     /// Whether any event was older than one before it.
@@ -17,11 +17,16 @@ pub(super) struct Order {
 
 impl Default for Order {
     fn default() -> Self {
-        Self { latest: Timestamp::MIN, doubt: None, went_back: false }
+        Self::after(Timestamp::MIN)
     }
 }
 
 impl Order {
+    /// Of what follows events in order, of which the latest was at a time.
+    pub(super) fn after(latest: Timestamp) -> Self {
+        Self { latest, doubt: None, went_back: false }
+    }
+
     /// What is doubtful before the next event, as if events of its stream had been lost: with the first that
     /// is older than others, and with the first that is not. `source` is the event's trace and stream.
     #[inline]

@@ -26,9 +26,9 @@ impl Backwards {
         Backwards { latest: Timestamp::MIN, reported: self.reported.clone() }
     }
 
-    /// Takes whatever comes next for a beginning.
-    pub(crate) fn restart(&mut self) {
-        self.latest = Timestamp::MIN;
+    /// Takes what comes next for what follows events of which the latest was at a time.
+    pub(crate) fn restart_after(&mut self, latest: Timestamp) {
+        self.latest = latest;
     }
 
     /// From when to when the merged events go back with this one, in nanoseconds since the clock's origin;

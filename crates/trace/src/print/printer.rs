@@ -14,6 +14,7 @@ use crate::time::stamp::Stamp;
 use crate::{Error, UsageFault};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use tracewing_units::Timestamp;
 
 /// After so many messages, the sink learns how far the listing is.
 const PERIOD: u64 = 1 << 13;
@@ -93,13 +94,14 @@ impl<'l> Printer<'l> {
         recording: &'r Recording,
         sink: &mut impl Sink,
     ) -> Result<Merge<'r>, Error> {
-        let Printer { selection, lines, left, skipped, .. } = self;
+        let Printer { selection, lines, left, skipped, backwards, .. } = self;
         let mut all = Vec::new();
-        let merge = selection.merge(recording, |lost, trace, stream| {
+        let (merge, latest) = selection.merge(recording, |lost, trace, stream| {
             let mut warning = Vec::new();
             lines.text.lost(&mut warning, lost, trace, stream);
             all.push(warning);
         });
+        backwards.restart_after(latest);
         if *skipped == 0 && *left > 0 {
             all.iter().try_for_each(|warning| sink.warning(warning)).map_err(Error::Output)?;
         }
@@ -109,7 +111,7 @@ impl<'l> Printer<'l> {
     /// Prints what is left of `merge`. [`Printer::finish`] prints the last of it.
     pub(crate) fn print(&mut self, merge: &mut Merge<'_>, sink: &mut impl Sink) -> Result<(), Error> {
         // Other streams may only now reach the time of events that were printed before.
-        self.backwards.restart();
+        self.backwards.restart_after(Timestamp::MIN);
         self.print_some(merge, u64::MAX, sink).map(|_| ())
     }
 
@@ -268,7 +270,7 @@ impl<'l> Printer<'l> {
 
 /// Number of selected events, at most `most`, before the first damage.
 fn count(recording: &Recording, mut selection: OrderedSelection, most: u64) -> u64 {
-    let mut merge = selection.merge(recording, |_, _, _| {});
+    let (mut merge, _) = selection.merge(recording, |_, _, _| {});
     let mut count = 0;
     while count < most
         && let Ok(Some(message)) = merge.advance()

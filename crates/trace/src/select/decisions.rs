@@ -93,7 +93,7 @@ impl Decisions {
             return Ok(Self::default());
         }
         let mut selection = OrderedSelection::new(filter, range, recording, false)?;
-        let mut merge = selection.merge(recording, |_, _, _| {});
+        let (mut merge, _) = selection.merge(recording, |_, _, _| {});
         let mut streams: Vec<Bits> = Vec::new();
         streams.resize_with(recording.streams().len(), Bits::default);
         let mut chosen = filter.chooses_lwps().then(Chosen::default);

@@ -45,18 +45,19 @@ impl OrderedSelection {
     }
 
     /// What has to be read of a recording, of which nothing was read so far: from its beginning on, or from
-    /// the last checkpoint before the range. `lost` gets what is lost of the range before that.
+    /// the last checkpoint before the range; and the latest stamp of an event before that. `lost` gets what
+    /// is lost of the range before that.
     pub(crate) fn merge<'r>(
         &mut self,
         recording: &'r Recording,
         mut lost: impl FnMut(&Lost, &Trace, &Stream),
-    ) -> Merge<'r> {
+    ) -> (Merge<'r>, Timestamp) {
         let range = self.range;
         let begins = range.begin.min(range.end);
         let checkpoint = self.follower.as_ref().and_then(|_| Checkpoint::before(recording, begins));
         // What goes back is reported, also from before the range.
         let Some(checkpoint) = checkpoint.filter(|checkpoint| !checkpoint.known.went_back) else {
-            return Merge::new(recording, self.reads());
+            return (Merge::new(recording, self.reads()), Timestamp::MIN);
         };
         let Checkpoint { merge, follower, known, .. } = checkpoint;
         self.follower = Some(follower);
@@ -66,7 +67,7 @@ impl OrderedSelection {
                 lost(&missing, &recording.traces()[stream.trace_index()], stream);
             }
         }
-        merge.up_to(range.end)
+        (merge.up_to(range.end), known.latest)
     }
 
     /// What is chosen in.

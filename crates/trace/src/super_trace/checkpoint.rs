@@ -116,6 +116,8 @@ struct Stop {
 pub struct Known {
     /// Events so far.
     pub events: u64,
+    /// The latest stamp of an event so far.
+    pub latest: Timestamp,
     /// Whether any event was older than one before it.
     pub went_back: bool,
     /// Until then, events of programs are missing that were reported as lost.
@@ -223,8 +225,9 @@ fn version(recording: &Recording) -> u64 {
 
 impl Stored for Known {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { events, went_back, blind_until, losses, dumped } = self;
+        let Self { events, latest, went_back, blind_until, losses, dumped } = self;
         events.put(out);
+        latest.put(out);
         went_back.put(out);
         blind_until.put(out);
         losses.put(out);
@@ -234,6 +237,7 @@ impl Stored for Known {
     fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
         Some(Self {
             events: Stored::take(bytes)?,
+            latest: Stored::take(bytes)?,
             went_back: Stored::take(bytes)?,
             blind_until: Stored::take(bytes)?,
             losses: Stored::take(bytes)?,

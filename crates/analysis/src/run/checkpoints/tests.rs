@@ -279,6 +279,18 @@ fn a_window_is_the_same_from_any_checkpoint() {
     }
 }
 
+/// Reading up to a time ends with a packet that comes twice: the events of its copy are older than others
+/// before the window, which are before the checkpoint, too.
+#[test]
+fn what_goes_back_is_noticed_after_a_checkpoint() {
+    let copy = changed(&recordings()[1], &[(2, 0), (0, 0), (0, 0), (0, 0)]);
+    compare(
+        copy.path(),
+        &[0.402_433_229_602_073_2],
+        &[(0.704_272_752_256_571_5, 0.704_272_752_256_571_5, false)],
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
