@@ -116,8 +116,9 @@ impl Helpers {
         self.looks.as_ref().map(|looks| looks.newly_refused()).unwrap_or_default()
     }
 
-    /// Ends them, after the recording.
+    /// Ends them, after the recording, and what programs have left that this process has run.
     pub(crate) fn end(&mut self) {
+        self.runner.end_limited();
         self.running.drain(..).for_each(|(helper, ..)| helper.end());
     }
 }

@@ -3,7 +3,8 @@
 //! programs and no others.
 //!
 //! Those of triggers run for a limited time, and not longer than the recording: they are killed then, with
-//! what they have started, as far as that is in their process group.
+//! what they have started, as far as that is in their process group. What a program has left running in its
+//! group is killed when the recording ends.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,8 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::io::retry_on_intr;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
 use tracewing_helper::{Fields, Helper, Reply, Request, Server, Text};
+use tracewing_proc::Stat;
 
 /// Longest path of an archive or snapshot (`PATH_MAX`), and longest reason for a failure.
 const LONGEST: u16 = 4096;
@@ -28,23 +33,29 @@ const STARTING: Duration = Duration::from_secs(5);
 const END: u32 = u32::MAX;
 /// Time that the process has for that, and more than the limit for the reply about a program.
 const ENDING: Duration = Duration::from_secs(2);
+/// Programs that have ended, and have left others running: with one more, what the first one has left is
+/// killed.
+const MOST_LEFT: usize = 64;
 
 /// Runs programs. Clones run them in the same process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runner {
     elsewhere: Option<Arc<Elsewhere>>,
-    /// Those that run here for a limited time.
-    limited: Arc<Limited>,
+    /// Those that run here.
+    here: Arc<Programs>,
 }
 
-/// Programs that run for a limited time.
+/// Programs that run, and what those have left that have ended.
 #[derive(Debug, Default)]
-struct Limited(Mutex<Groups>);
+struct Programs(Mutex<Groups>);
 
 #[derive(Debug, Default)]
 struct Groups {
-    /// Their process groups. None is collected while it is here.
+    /// The process groups of those that run for a limited time. None is collected while it is here.
     running: Vec<Pid>,
+    /// Those that have ended, and have others in their process group. Until they are collected, no other
+    /// group gets the number.
+    left: Vec<Child>,
     /// No more are run.
     is_over: bool,
 }
@@ -97,17 +108,18 @@ impl Runner {
 
     fn run_for(&self, command: &OsStr, path: Option<&Path>, limit: Option<Duration>) -> Option<String> {
         match &self.elsewhere {
-            None => run(command, path, io::stderr().as_fd(), limit.map(|limit| (&*self.limited, limit))),
+            None => run(command, path, io::stderr().as_fd(), &self.here, limit),
             Some(elsewhere) => {
                 elsewhere.run(command, path, limit).unwrap_or_else(|error| Some(error.to_string()))
             }
         }
     }
 
-    /// Kills the programs that run for a limited time, and runs no more of them.
+    /// Kills the programs that run for a limited time, and what others have left, and runs no more for a
+    /// limited time.
     pub(crate) fn end_limited(&self) {
         match &self.elsewhere {
-            None => self.limited.end(),
+            None => self.here.end(),
             Some(elsewhere) => {
                 let mut request = END.to_ne_bytes().to_vec();
                 request.extend(0_u64.to_ne_bytes());
@@ -139,62 +151,56 @@ impl Elsewhere {
     }
 }
 
-impl Limited {
+impl Programs {
     fn lock(&self) -> MutexGuard<'_, Groups> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a program, whose process group is then known.
-    fn start(&self, program: &mut Command) -> io::Result<Child> {
-        let mut groups = self.lock();
-        if groups.is_over {
-            return Err(io::Error::other("the recording is over"));
+    /// Runs a program to its end, for so long at most. Gives its status, or why it was killed.
+    fn run(&self, program: &mut Command, limit: Option<Duration>) -> io::Result<Result<ExitStatus, String>> {
+        let (child, group) = self.start(program, limit.is_some())?;
+        let is_late = limit.map_or(Ok(false), |limit| is_late(group, limit));
+        if !matches!(is_late, Ok(false)) {
+            let _ = kill_process_group(group, Signal::KILL);
         }
-        let child = program.spawn()?;
-        groups.running.extend(Pid::from_raw(child.id() as i32));
-        Ok(child)
-    }
-
-    /// Waits for a program, for so long at most. Gives its status, or why it was killed.
-    fn wait(&self, child: &mut Child, limit: Duration) -> io::Result<Result<ExitStatus, String>> {
-        let group = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
-        let process = pidfd_open(group, PidfdFlags::empty()).inspect_err(|_| {
-            self.end_one(group);
-            let _ = child.wait();
-        })?;
-        let until = Instant::now() + limit;
-        let mut is_late = false;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let wait = Timespec::try_from(left).ok();
-            if poll(&mut [PollFd::new(&process, PollFlags::IN)], wait.as_ref()).is_ok_and(|ready| ready > 0) {
-                break;
+        // It is not collected: what it has left may have its number.
+        let ended =
+            retry_on_intr(|| waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+        let is_over = self.has_ended(child, group);
+        let Some(ended) = ended? else { return Err(io::ErrorKind::NotFound.into()) };
+        let (code, signal) = (ended.exit_status().unwrap_or(0), ended.terminating_signal().unwrap_or(0));
+        Ok(match limit.map(|limit| limit.as_secs()) {
+            Some(seconds) if is_late? => Err(format!("killed, since it ran for longer than {seconds} s")),
+            Some(_) if is_over && signal == Signal::KILL.as_raw() => {
+                Err("killed, since it was not over when the recording ended".to_owned())
             }
-            if left.is_zero() {
-                is_late = true;
-                break;
-            }
-        }
-        let is_over = if is_late { self.end_one(group) } else { self.forget(group) };
-        let status = child.wait()?;
-        let seconds = limit.as_secs();
-        Ok(match (is_late, is_over && status.signal() == Some(Signal::KILL.as_raw())) {
-            (true, _) => Err(format!("killed, since it ran for longer than {seconds} s")),
-            (_, true) => Err("killed, since it was not over when the recording ended".to_owned()),
-            _ => Ok(status),
+            // As wait(2) gives it.
+            _ => Ok(ExitStatus::from_raw(code << 8 | signal)),
         })
     }
 
-    /// Kills a program that was not collected yet. Whether all are over.
-    fn end_one(&self, group: Pid) -> bool {
-        let _ = kill_process_group(group, Signal::KILL);
-        self.forget(group)
+    /// Starts a program, whose process group is then known.
+    fn start(&self, program: &mut Command, is_limited: bool) -> io::Result<(Child, Pid)> {
+        let mut groups = self.lock();
+        if groups.is_over && is_limited {
+            return Err(io::Error::other("the recording is over"));
+        }
+        let child = program.spawn()?;
+        let group = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
+        groups.running.extend(is_limited.then_some(group));
+        Ok((child, group))
     }
 
-    /// A program is about to be collected. Whether all are over.
-    fn forget(&self, group: Pid) -> bool {
+    /// A program has ended: it is collected, once nothing is left in its process group. Whether all are over.
+    fn has_ended(&self, child: Child, group: Pid) -> bool {
         let mut groups = self.lock();
         groups.running.retain(|known| *known != group);
+        groups.left.push(child);
+        let living = if groups.is_over { Vec::new() } else { living_groups() };
+        let gone = groups.left.extract_if(.., |left| !living.contains(&(left.id() as i32)));
+        gone.for_each(end);
+        let more = groups.left.len().saturating_sub(MOST_LEFT);
+        groups.left.drain(..more).for_each(end);
         groups.is_over
     }
 
@@ -204,7 +210,39 @@ impl Limited {
         for group in &groups.running {
             let _ = kill_process_group(*group, Signal::KILL);
         }
+        groups.left.drain(..).for_each(end);
     }
+}
+
+/// Waits until a program ends, for so long at most. Whether it has not.
+fn is_late(program: Pid, limit: Duration) -> io::Result<bool> {
+    let process = pidfd_open(program, PidfdFlags::empty())?;
+    let until = Instant::now() + limit;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let wait = Timespec::try_from(left).ok();
+        if poll(&mut [PollFd::new(&process, PollFlags::IN)], wait.as_ref()).is_ok_and(|ready| ready > 0) {
+            return Ok(false);
+        }
+        if left.is_zero() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Kills what a program that has ended has left in its process group, and collects it.
+fn end(mut left: Child) {
+    let _ = Pid::from_raw(left.id() as i32).map(|group| kill_process_group(group, Signal::KILL));
+    let _ = left.wait();
+}
+
+/// The process groups in which processes run.
+fn living_groups() -> Vec<i32> {
+    const GROUP: usize = 5; // proc_pid_stat(5)
+    let names = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let pids = names.filter_map(|name| name.to_str()?.parse().ok());
+    let stats = pids.filter_map(|pid| Stat::of(tracewing_units::Pid(pid))).filter(|stat| !stat.has_ended());
+    stats.filter_map(|stat| stat.field(GROUP)).collect()
 }
 
 /// In the process that runs the programs: each on a thread of its own, since one may take long.
@@ -214,7 +252,7 @@ fn serve(server: &Server, commands: Vec<OsString>) {
     if server.replier().reply(first.number, &Reply::default()).is_err() {
         return;
     }
-    let shared = Arc::new((commands, output, Limited::default()));
+    let shared = Arc::new((commands, output, Programs::default()));
     while let Some(request) = server.next() {
         let (number, replier) = (request.number, server.replier());
         let Some(Order { place, limit, path }) = decode(&request, shared.0.len()) else { break };
@@ -225,9 +263,8 @@ fn serve(server: &Server, commands: Vec<OsString>) {
         }
         let shared = shared.clone();
         let body = move || {
-            let (commands, output, limited) = &*shared;
-            let limit = limit.map(|limit| (limited, limit));
-            let why = run(&commands[place as usize], path.as_deref(), output.as_fd(), limit);
+            let (commands, output, programs) = &*shared;
+            let why = run(&commands[place as usize], path.as_deref(), output.as_fd(), programs, limit);
             let mut why = why.unwrap_or_default();
             why.truncate(why.floor_char_boundary(LONGEST.into()));
             let _ = replier.reply(number, &Reply::new(why));
@@ -264,12 +301,13 @@ fn decode(Request { bytes, files, .. }: &Request, commands: usize) -> Option<Ord
 }
 
 /// Runs a program with this output, which is also for its errors, and without the signals that its recorder
-/// or this process has blocked; if it is limited, as one of these.
+/// or this process has blocked, as one of these.
 fn run(
     command: &OsStr,
     path: Option<&Path>,
     output: BorrowedFd<'_>,
-    limit: Option<(&Limited, Duration)>,
+    programs: &Programs,
+    limit: Option<Duration>,
 ) -> Option<String> {
     let file = || output.try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut program = Command::new(command);
@@ -284,13 +322,7 @@ fn run(
             Ok(())
         });
     }
-    let status = match limit {
-        None => program.status().map(Ok),
-        Some((limited, limit)) => {
-            limited.start(&mut program).and_then(|mut child| limited.wait(&mut child, limit))
-        }
-    };
-    match status {
+    match programs.run(&mut program, limit) {
         Err(error) => Some(error.to_string()),
         Ok(Err(why)) => Some(why),
         Ok(Ok(status)) if status.success() => None,
@@ -381,6 +413,50 @@ mod tests {
             let why = runner.run_limited(script.as_os_str(), Some(&out("more")), short).unwrap();
             assert_eq!(why, "the recording is over");
         }
+    }
+
+    #[test]
+    fn what_a_program_has_left_is_killed_at_the_end() {
+        let place = tempfile::tempdir().unwrap();
+        let script = place.path().join("leaves");
+        std::fs::write(&script, "#!/bin/sh\nsleep 1000 &\necho $! > $1\n").unwrap();
+        rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
+        for (name, runner) in
+            [("here", Runner::default()), ("there", Runner::start(vec![script.clone().into()]).unwrap())]
+        {
+            let left = ["unlimited", "limited"].map(|what| {
+                let out = place.path().join(format!("{name}-{what}"));
+                let limit = (what == "limited").then_some(PATIENCE);
+                assert_eq!(runner.run_for(script.as_os_str(), Some(&out), limit), None);
+                std::fs::read_to_string(out).unwrap().trim().parse::<i32>().unwrap()
+            });
+            let lives = |pid: i32| Stat::of(tracewing_units::Pid(pid)).is_some_and(|stat| !stat.has_ended());
+            assert!(left.iter().all(|pid| lives(*pid)), "{name}");
+            runner.end_limited();
+            left.iter().for_each(|pid| wait_until("it is killed", || !lives(*pid)));
+        }
+    }
+
+    #[test]
+    fn no_more_than_some_programs_leave_others() {
+        let place = tempfile::tempdir().unwrap();
+        let script = place.path().join("leaves");
+        std::fs::write(&script, "#!/bin/sh\nsleep 1000 &\necho $! >> $1\n").unwrap();
+        rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
+        let (runner, out) = (Runner::default(), place.path().join("out"));
+        for _ in 0..=MOST_LEFT {
+            assert_eq!(runner.run(script.as_os_str(), Some(&out)), None);
+        }
+        assert_eq!(runner.run("true".as_ref(), None), None, "it leaves none");
+        let left = runner.here.lock().left.iter().map(Child::id).collect::<Vec<_>>();
+        assert_eq!(left.len(), MOST_LEFT);
+        let text = std::fs::read_to_string(&out).unwrap();
+        let pids: Vec<i32> = text.lines().map(|line| line.parse().unwrap()).collect();
+        let lives = |pid: i32| Stat::of(tracewing_units::Pid(pid)).is_some_and(|stat| !stat.has_ended());
+        wait_until("the first one is killed", || !lives(pids[0]));
+        assert!(pids[1..].iter().all(|pid| lives(*pid)));
+        runner.end_limited();
+        pids.iter().for_each(|pid| wait_until("it is killed", || !lives(*pid)));
     }
 
     fn place_of(pid: u32) -> PathBuf {
