@@ -32,6 +32,12 @@ const TURN: Duration = Duration::from_millis(50);
 /// Minimum time from the end of a round of looks for new copies in plug-ins to the beginning of the next
 /// round; at least 100 times as long as a round takes.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// How long a round waits for its looks. Those that take longer, since files of their processes do not
+/// answer, hold up no further one, except those at the same process.
+const ROUND: Duration = Duration::from_secs(2);
+/// Looks at a process in a row that were given up: it is not looked at again. Each may keep a place in the
+/// helper.
+const MOST_LATE: u32 = 4;
 
 /// How long attempts in flight may take when the recording ends. If an attempt is abandoned halfway, its
 /// program waits for the recorder.
@@ -121,7 +127,7 @@ pub(crate) struct Attaching {
     /// Processes whose attempt has no result yet, and whether it is a look for new copies.
     pending: BTreeMap<Pid, bool>,
     /// The current round of looks, if one is under way, and when the next one is due.
-    round: Option<Instant>,
+    round: Option<Round>,
     due: Instant,
     /// Plug-ins that were attached to and have not joined yet.
     pub(crate) arriving: Vec<Arriving>,
@@ -148,11 +154,27 @@ struct Known {
     tried: BTreeSet<Loaded>,
     /// Whether it has refused: it is left alone.
     has_refused: bool,
+    /// The last looks at it that were given up.
+    late: u32,
+}
+
+/// A round of looks.
+struct Round {
+    begin: Instant,
+    /// When the last look has ended.
+    last: Instant,
 }
 
 impl Known {
     fn new(program: Program) -> Self {
-        Self { program, since: Instant::now(), is_asked: false, tried: BTreeSet::new(), has_refused: false }
+        Self {
+            program,
+            since: Instant::now(),
+            is_asked: false,
+            tried: BTreeSet::new(),
+            has_refused: false,
+            late: 0,
+        }
     }
 }
 
@@ -199,8 +221,9 @@ impl Attaching {
         self.begin(pid, Wanted::Present, poll)
     }
 
-    /// Whether the next round of looks for new copies in plug-ins is due.
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
+    /// Whether the next round of looks for new copies in plug-ins is to begin.
+    pub(crate) fn take_due(&mut self, now: Instant) -> bool {
+        self.end_round(now);
         self.round.is_none() && now >= self.due
     }
 
@@ -210,14 +233,16 @@ impl Attaching {
     /// # Errors
     /// The system refuses a thread or a descriptor.
     pub(crate) fn look(&mut self, pid: Pid, members: Vec<u64>, poll: &Poll) -> Result<(), Error> {
-        self.round.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        self.round.get_or_insert(Round { begin: now, last: now });
         if self.attaches.is_lost() {
             return Ok(());
         }
         let known = self.asked.entry(pid).or_insert_with(|| Known::new(Program::of(pid)));
         // A process that has neither joined nor been requested is attached to first.
         let is_known = known.is_asked || !members.is_empty();
-        if !is_known || known.has_refused || self.pending.contains_key(&pid) {
+        let is_left_alone = known.has_refused || known.late >= MOST_LATE;
+        if !is_known || is_left_alone || self.pending.contains_key(&pid) {
             return Ok(());
         }
         let tried = known.tried.clone();
@@ -244,21 +269,26 @@ impl Attaching {
         let attempt = self.attacher.as_ref()?.next()?;
         self.pending.remove(&attempt.pid);
         if let Some(known) = self.asked.get_mut(&attempt.pid) {
-            known.has_refused |= attempt.outcome.result.is_err() && !attempt.is_look;
+            let result = &attempt.outcome.result;
+            known.has_refused |= result.is_err() && !attempt.is_look;
+            let is_late = matches!(result, Err(NotAttached::Refused(Refusal::Late(_))));
+            known.late = if is_late { known.late + 1 } else { 0 };
             known.tried.extend(&attempt.outcome.tried);
         }
-        self.end_round();
+        let now = Instant::now();
+        self.round.iter_mut().filter(|_| attempt.is_look).for_each(|round| round.last = now);
+        self.end_round(now);
         Some(attempt)
     }
 
-    /// Ends the round of looks if no attempt is left of it.
-    pub(crate) fn end_round(&mut self) {
-        if let Some(begin) = self.round
-            && !self.pending.values().any(|is_look| *is_look)
-        {
-            let now = Instant::now();
+    /// Ends the round of looks if no attempt is left of it, or those that are left take long.
+    pub(crate) fn end_round(&mut self, now: Instant) {
+        let Some(round) = &self.round else { return };
+        let is_over = !self.pending.values().any(|is_look| *is_look);
+        if is_over || now.saturating_duration_since(round.begin) >= ROUND {
+            let end = if is_over { now } else { round.last };
+            self.due = now + INTERVAL.max(100 * end.saturating_duration_since(round.begin));
             self.round = None;
-            self.due = now + INTERVAL.max(100 * now.duration_since(begin));
         }
     }
 
@@ -375,4 +405,40 @@ fn is_transient(outcome: &Outcome) -> bool {
                 | Refusal::FirstThread(_)
         ))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attaching(is_pending: bool, begin: Instant, last: Instant) -> Attaching {
+        let mut attaching = Attaching::new([7; 16], Attaches::default());
+        attaching.pending.extend(is_pending.then_some((Pid(1), true)));
+        attaching.round = Some(Round { begin, last });
+        attaching
+    }
+
+    #[test]
+    fn looks_that_take_long_do_not_hold_up_the_next_round() {
+        let begin = Instant::now();
+        let brief = Duration::from_millis(15);
+        let mut late = attaching(true, begin, begin + brief);
+        assert!(!late.take_due(begin + ROUND / 2) && late.round.is_some(), "it may be answered");
+        let end = begin + ROUND;
+        assert!(!late.take_due(end) && late.round.is_none());
+        // As long as those have taken that were answered, and not the one that was waited for.
+        assert!(!late.take_due(end + 99 * brief) && late.take_due(end + 100 * brief));
+        // Nothing was answered.
+        let mut late = attaching(true, begin, begin);
+        assert!(!late.take_due(end) && late.take_due(end + INTERVAL));
+    }
+
+    #[test]
+    fn rounds_take_a_hundredth_of_the_time() {
+        let begin = Instant::now();
+        let end = begin + INTERVAL;
+        let mut attaching = attaching(false, begin, begin);
+        assert!(!attaching.take_due(end));
+        assert!(!attaching.take_due(end + 99 * INTERVAL) && attaching.take_due(end + 100 * INTERVAL));
+    }
 }

@@ -32,7 +32,7 @@ use message::{Request, decode_outcome};
 use serve::{MOST, PTRACE, READERS, serve};
 
 /// How long an attempt may take, with all calls in the program.
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_secs(60);
 /// How long the helper may take to start its own one.
 const STARTING: Duration = Duration::from_secs(5);
 

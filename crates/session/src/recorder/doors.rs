@@ -51,7 +51,7 @@ impl Recorder<'_> {
     /// If the next round is due: looks for plug-ins of recorded processes whose copies of tracewing have not
     /// joined.
     pub(super) fn look_for_new_copies(&mut self, now: Instant) {
-        if !self.attaching.is_due(now) {
+        if !self.attaching.take_due(now) {
             return;
         }
         for pid in self.processes.as_ref().map(Processes::pids).unwrap_or_default() {
@@ -60,7 +60,7 @@ impl Recorder<'_> {
                 self.join.note(format!("plug-ins that process {pid} loads are not recorded: {error}"));
             }
         }
-        self.attaching.end_round();
+        self.attaching.end_round(Instant::now());
     }
 
     fn attach(&mut self, pid: Pid) {
