@@ -18,9 +18,19 @@ pub struct Which {
 
 impl Which {
     /// # Errors
-    /// No recording runs, or several do, or the user may not change it.
+    /// No recording runs, or several do, or the user may not change it; or one does not answer that may be
+    /// meant, too.
     pub fn find(&self, kind: Kind) -> Result<Running> {
-        Ok(recordings(self.user.as_deref())?.choose(self.recording.as_deref(), kind)?)
+        let recordings = recordings(self.user.as_deref())?;
+        let Some(word) = self.recording.as_deref() else { return Ok(recordings.choose(None, kind)?) };
+        let mut silent = recordings.silent_of(word.split_once('/').map_or(word, |(session, _)| session));
+        if let Some(one) = silent.iter().find(|one| one.is_named(word)) {
+            return Err(no_answer(one));
+        }
+        let found = recordings.choose(Some(word), kind)?;
+        // What these are is not known.
+        silent.retain(|_| found.is_named(word) && found.name != word);
+        silent.first().map_or(Ok(found), |one| Err(no_answer(one)))
     }
 
     /// All channels if a session is named; otherwise the one recording. Also those that may be channels of

@@ -384,7 +384,7 @@ fn stop(store: &Store, which: &Which) -> Result<ExitCode> {
 fn warn_of_service(store: &Store, name: &str) {
     if let Some(folder) = store.served_from(name).filter(|folder| store.serve(folder).is_err()) {
         print_warning(&format!(
-            "a service starts {name} again: to end it, remove its file from {} and restart the service",
+            "a service starts {name} again: to end it, remove its file from {} first",
             folder.display()
         ));
     }
@@ -393,10 +393,11 @@ fn warn_of_service(store: &Store, name: &str) {
 fn destroy(store: &Store, which: &Which) -> Result<ExitCode> {
     let locked = store.lock()?;
     let definition = which.of(store)?;
-    let status = if recorders::find(&definition).is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        recorders::stop(&locked, &definition)?
+    let found = recorders::find(&definition);
+    let status = match found.is_empty() {
+        true if recorders::report_ended(&definition, &found) => ExitCode::FAILURE,
+        true => ExitCode::SUCCESS,
+        false => recorders::stop(&locked, &definition)?,
     };
     warn_of_service(store, &definition.name);
     locked.remove(&definition.name)?;

@@ -163,6 +163,12 @@ impl Recordings {
 }
 
 impl Silent {
+    /// Whether a word is its name, or that of its session, as far as that is known.
+    pub fn is_named(&self, word: &str) -> bool {
+        let is_of = |name: &str| name == word || name.split_once('/').is_some_and(|(of, _)| of == word);
+        self.name.as_deref().is_some_and(is_of)
+    }
+
     fn from_command_line(pid: Pid, line: &[u8]) -> Self {
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
         let name = words.iter().skip_while(|word| **word != b"--session").nth(1);

@@ -1,5 +1,5 @@
-//! Why a recorder of a session has ended by itself, in its words: what it has said is in a file next to its
-//! trace.
+//! Why a recorder of a session has ended by itself, in its words, and what it has recorded by then: what it
+//! has said is in a file next to its trace.
 
 use super::definition::Definition;
 use serde_json::Value;
@@ -9,10 +9,22 @@ use std::path::PathBuf;
 /// What a recorder says that cannot write any more.
 const STOPPED: &str = "recording stopped";
 
-/// Why the last recorder of a channel or trigger has ended; `None` if there was none, or if its trace is
-/// complete. It must not run.
-pub fn why(definition: &Definition, part: &str) -> Option<String> {
-    of_log(&read_to_string(log(definition, part)?).ok()?)
+/// The end of a recorder.
+pub struct Ended {
+    /// Why, in its words.
+    pub why: String,
+    /// What it has recorded; `None` if it was killed.
+    pub summary: Option<Value>,
+    /// The folder that it has written to.
+    pub output: PathBuf,
+}
+
+/// How the last recorder of a channel or trigger has ended by itself; `None` if there was none, or if its
+/// trace is complete. It must not run.
+pub fn of(definition: &Definition, part: &str) -> Option<Ended> {
+    let log = log(definition, part)?;
+    let text = read_to_string(&log).ok()?;
+    Some(Ended { why: why(&text)?, summary: summary(&text), output: log.with_file_name(part) })
 }
 
 /// The newest file with what a recorder has said.
@@ -23,9 +35,14 @@ fn log(definition: &Definition, part: &str) -> Option<PathBuf> {
     newest.max()
 }
 
-fn of_log(text: &str) -> Option<String> {
+/// What a recorder prints at its end.
+pub fn summary(log: &str) -> Option<Value> {
+    log.lines().last().and_then(|line| serde_json::from_str(line).ok())
+}
+
+fn why(text: &str) -> Option<String> {
     let mut lines: Vec<&str> = text.lines().collect();
-    let summary = lines.last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+    let summary = summary(text);
     if summary.as_ref().is_some_and(|summary| summary["state"] == "complete") {
         return None;
     }
@@ -58,7 +75,7 @@ mod tests {
             (format!("{summary}\n"), Some("its trace is not complete")),
             ("tracewing: a\n".to_owned(), Some("it was killed; the last that it said: a")),
         ] {
-            assert_eq!(of_log(&text).as_deref(), expected, "{text}");
+            assert_eq!(why(&text).as_deref(), expected, "{text}");
         }
     }
 }

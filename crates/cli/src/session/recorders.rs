@@ -2,7 +2,7 @@
 //! `tracewing record` with the channel's options. What it says is in a file next to its trace.
 
 use super::definition::{Definition, given, words};
-use super::ended;
+use super::ended::{self, Ended};
 use super::store::Locked;
 use crate::output::{print_warning, shown};
 use crate::owner::no_answer;
@@ -67,15 +67,13 @@ impl Found {
         self.silent.first().map_or(Ok(()), |one| Err(no_answer(one)))
     }
 
-    /// Why recorders of this session have ended by themselves: lines for the user.
-    pub fn ended(&self, definition: &Definition) -> Vec<String> {
+    /// The channels and triggers of this session whose recorders have ended by themselves: the names by which
+    /// other commands find them, and how they have ended.
+    pub fn ended(&self, definition: &Definition) -> Vec<(String, Ended)> {
         let parts = missing(definition, &self.running).map(|(part, _)| part);
-        let parts = parts.filter(|part| self.silent_as(&called(&definition.name, part)).is_none());
-        let line = |part: &String| {
-            let why = ended::why(definition, part)?;
-            Some(format!("{} has ended: {why}", called(&definition.name, part)))
-        };
-        parts.filter_map(line).collect()
+        let parts = parts.map(|part| (called(&definition.name, part), part));
+        let parts = parts.filter(|(called, _)| self.silent_as(called).is_none());
+        parts.filter_map(|(called, part)| Some((called, ended::of(definition, part)?))).collect()
     }
 }
 
@@ -226,20 +224,29 @@ fn of_trigger(options: &Table) -> impl Iterator<Item = OsString> {
     missing.map(|(option, value)| format!("--{option}={value}").into())
 }
 
+/// Prints which recorders have ended by themselves, and what each has recorded by then. Whether any has.
+pub fn report_ended(definition: &Definition, found: &Found) -> bool {
+    let ended = found.ended(definition);
+    for (called, Ended { why, summary, output }) in &ended {
+        print_warning(&format!("{called} has ended: {why}"));
+        summary.iter().for_each(|summary| print_summary(called, summary, output));
+    }
+    !ended.is_empty()
+}
+
 /// Ends the recorders, and prints what each has recorded, and which have ended by themselves.
 ///
 /// # Errors
 /// There are none, or one does not answer; the others have ended then.
 pub fn stop(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     let found = find(definition);
-    let ended = found.ended(definition);
-    ended.iter().for_each(|line| print_warning(line));
+    let has_ended = report_ended(definition, &found);
     if found.is_empty() {
         bail!("{0} is not started: `tracewing session start {0}` starts it", definition.name);
     }
     let status = end(&found.running.iter().collect::<Vec<_>>())?;
     found.answer()?;
-    Ok(if ended.is_empty() { status } else { ExitCode::FAILURE })
+    Ok(if has_ended { ExitCode::FAILURE } else { status })
 }
 
 /// Ends recorders, and prints what each has recorded.
@@ -364,26 +371,39 @@ pub(super) fn log_name(channel: &str) -> String {
 /// Prints what a recorder has said at its end. Whether its trace is complete.
 fn report(one: &Running) -> bool {
     let log = std::fs::read_to_string(log_of(&one.output)).unwrap_or_default();
-    let mut lines: Vec<&str> = log.lines().collect();
-    let summary = lines.pop().and_then(|line| serde_json::from_str::<Value>(line).ok());
-    for line in lines {
+    let summary = ended::summary(&log);
+    let others = log.lines().count() - usize::from(summary.is_some());
+    for line in log.lines().take(others) {
         print_warning(&format!("{}: {}", one.name, line.trim_start_matches("tracewing: ")));
     }
     let Some(summary) = summary else {
         print_warning(&format!("{}: its recorder has ended without a summary", one.name));
         return false;
     };
+    print_summary(&one.name, &summary, &one.output);
+    summary["state"] == "complete"
+}
+
+/// Prints what a recorder has recorded in all.
+fn print_summary(called: &str, summary: &Value, output: &Path) {
     let number = |name: &str| summary[name].as_u64().unwrap_or(0);
-    let is_unknown = one.figures.is_lost_unknown;
     let _ = writeln!(
         screen::stderr(Form::Text),
-        "{}: {} events, {} lost, {} in {:.3} s in {}",
-        one.name,
+        "{called}: {} events, {} lost, {} in {:.3} s in {}",
         crate::table::number(number("events")),
-        record_summary::lost(number("lost_events"), is_unknown),
+        record_summary::lost(number("lost_events"), loses_more(summary)),
         bytes(number("bytes")),
         summary["seconds"].as_f64().unwrap_or(0.0),
-        shown(&one.output.to_string_lossy()),
+        shown(&output.to_string_lossy()),
     );
-    summary["state"] == "complete"
+}
+
+/// Whether more was lost than is counted.
+fn loses_more(summary: &Value) -> bool {
+    let kinds = ["user_streams", "kernel_streams", "profile_streams"];
+    let mut streams = kinds.iter().filter_map(|kind| summary[*kind].as_array()).flatten();
+    streams.any(|stream| {
+        stream["is_lost_unknown"] == true
+            || stream["overwritten"]["sub_buffers"].as_u64().is_some_and(|count| count > 0)
+    })
 }

@@ -18,12 +18,14 @@ use signal_hook::flag::register;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+use tracewing_files::Dir;
 
 const ROOTS: &str = "/etc/tracewing/sessions.d";
 /// Time between two looks at signals, and at recorders.
@@ -39,7 +41,7 @@ Examples:
   tracewing service
       start the sessions of the folder, and keep them started until Ctrl-C or SIGTERM, which stops them
 
-Not needed for sessions that `tracewing session start` starts. Under systemd, enable tracewing.service, for yourself or \
+Files that are added to the folder are noticed. Not needed for sessions that `tracewing session start` starts. Under systemd, enable tracewing.service, for yourself or \
 (as root) for the machine; it reports its state to systemd (sd_notify). If the service is killed, its sessions continue, and \
 the next one takes them over.")]
 pub struct Args {
@@ -56,7 +58,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let folder = args.sessions.clone().map_or_else(default_folder, Ok)?;
     let store = Store::open()?;
-    let _served = store.serve(&folder)?;
+    let mut served = store.serve(&folder)?;
+    let mut files = Files::of(&folder);
     let mut sessions = read(&folder)?;
     sessions.retain(|session| take(&store, session, &folder));
     let mut started = BTreeMap::new();
@@ -69,12 +72,56 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     while !stops.load(Ordering::Relaxed) {
         sleep(LOOK);
         if checked.elapsed() >= CHECK {
+            let now = Files::of(&folder);
+            if std::mem::replace(&mut files, now) != files {
+                reread(&store, &folder, &mut served, &mut sessions);
+            }
             keep_started(&store, &folder, &sessions, &mut started);
             checked = Instant::now();
         }
     }
     notify(&[NotifyState::Stopping]);
     Ok(stop(&store, &sessions))
+}
+
+/// Takes over sessions whose files were added or changed since. A session whose file was removed records
+/// until a command stops it.
+fn reread(store: &Store, folder: &Path, served: &mut Option<Dir>, sessions: &mut Vec<Definition>) {
+    if served.is_none() {
+        match store.serve(folder) {
+            Ok(now) => *served = now,
+            Err(error) => return print_warning(&format!("{error:#}")),
+        }
+    }
+    let mut now = match read(folder) {
+        Ok(now) => now,
+        Err(error) => return print_warning(&format!("{error:#}")),
+    };
+    now.retain(|file| sessions.contains(file) || take(store, file, folder));
+    for gone in sessions.iter().filter(|one| !now.iter().any(|file| file.name == one.name)) {
+        if let Err(error) = store.lock().and_then(|locked| locked.serve_no_more(&gone.name)) {
+            print_warning(&format!("{}: {error:#}", gone.name));
+        }
+    }
+    *sessions = now;
+}
+
+/// The files of a folder, by which a change of them is noticed.
+#[derive(PartialEq)]
+struct Files(Vec<(PathBuf, u64, Option<SystemTime>)>);
+
+impl Files {
+    fn of(folder: &Path) -> Self {
+        let paths = paths(folder).unwrap_or_default().into_iter();
+        Self(
+            paths
+                .map(|path| match path.metadata() {
+                    Ok(data) => (path, data.ino(), data.modified().ok()),
+                    Err(_) => (path, 0, None),
+                })
+                .collect(),
+        )
+    }
 }
 
 /// Takes a session over from its file, unless a command has made one of its name in another form.
@@ -139,8 +186,9 @@ fn stop(store: &Store, sessions: &[Definition]) -> ExitCode {
 fn start(store: &Store, folder: &Path, session: &Definition, was_started: bool) -> Result<()> {
     let locked = store.lock()?;
     if was_started {
-        let ended = recorders::find(session).ended(session);
-        ended.iter().for_each(|line| print_warning(&format!("{line}; it is started again")));
+        for (called, ended) in recorders::find(session).ended(session) {
+            print_warning(&format!("{called} has ended: {}; it is started again", ended.why));
+        }
     }
     // Commands find it by its name.
     locked.replace(session)?;
@@ -150,16 +198,8 @@ fn start(store: &Store, folder: &Path, session: &Definition, was_started: bool) 
 
 /// The sessions of a folder; those with mistakes are reported, and left out.
 fn read(folder: &Path) -> Result<Vec<Definition>> {
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", folder.display())),
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    paths.sort_unstable();
     let mut sessions = Vec::new();
-    for path in paths {
+    for path in paths(folder)? {
         // What a session says is run with this user's rights.
         let trusted = match File::open(&path).ok().as_ref().and_then(distrust) {
             Some(why) => Err(anyhow!("{} is left out: {why}", path.display())),
@@ -171,6 +211,19 @@ fn read(folder: &Path) -> Result<Vec<Definition>> {
         }
     }
     Ok(sessions)
+}
+
+/// The files with sessions, in the order of their names.
+fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", folder.display())),
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort_unstable();
+    Ok(paths)
 }
 
 fn default_folder() -> Result<PathBuf> {

@@ -51,6 +51,8 @@ struct Row {
     session: String,
     channel: String,
     is_trigger: bool,
+    /// Whether it is a trigger that the recorders of channels have, and one of these runs.
+    is_watched: bool,
     running: Option<Running>,
     /// What may be its recorder, and does not answer.
     silent: Option<Silent>,
@@ -65,6 +67,7 @@ impl Row {
         match &self.running {
             None if self.silent.is_some() => "does not answer",
             None if self.ended.is_some() => "ended",
+            None if self.is_watched => "trigger",
             None => "stopped",
             Some(_) if self.is_trigger => "trigger",
             Some(running) if running.figures.is_paused => "paused",
@@ -158,7 +161,7 @@ pub fn run(store: &Store, args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Says which recorders do not answer, or have ended by themselves. Fails if one does not answer.
+/// Says which recorders do not answer, or have ended by themselves, and fails if there are any.
 fn complain(rows: &[Row]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for row in rows {
@@ -167,6 +170,7 @@ fn complain(rows: &[Row]) -> ExitCode {
             status = ExitCode::FAILURE;
         } else if let Some(why) = &row.ended {
             print_warning(&format!("{} has ended: {why}", recorders::called(&row.session, &row.channel)));
+            status = ExitCode::FAILURE;
         }
     }
     status
@@ -189,12 +193,24 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
                 session: definition.name.clone(),
                 channel: channel.clone(),
                 is_trigger,
+                is_watched: false,
                 running,
                 silent,
-                ended: if is_gone { ended::why(definition, channel) } else { None },
+                ended: if is_gone { ended::of(definition, channel).map(|it| it.why) } else { None },
                 since: None,
             });
         }
+        let is_watched = found.running.iter().any(|one| !one.is_trigger);
+        rows.extend(definition.of_channels().map(|(trigger, _)| Row {
+            session: definition.name.clone(),
+            channel: trigger.clone(),
+            is_trigger: true,
+            is_watched,
+            running: None,
+            silent: None,
+            ended: None,
+            since: None,
+        }));
     }
     rows
 }

@@ -138,9 +138,14 @@ impl Locked<'_> {
         written.context("cannot write to the folder for sessions")
     }
 
+    /// Notes that no service has a session any more.
+    pub fn serve_no_more(&self, name: &str) -> Result<()> {
+        self.0.folder.remove(&marker(name)).context("cannot write to the folder for sessions")
+    }
+
     pub fn remove(&self, name: &str) -> Result<()> {
         let file = file(name);
-        self.0.folder.remove(&marker(name)).context("cannot write to the folder for sessions")?;
+        self.serve_no_more(name)?;
         let removed = self.0.folder.remove(&file);
         removed.with_context(|| format!("cannot remove {}", self.0.folder.path().join(file).display()))
     }

@@ -96,16 +96,16 @@ impl Background {
         self.succeeds(&format!("session start {name}")).text().trim_end().into()
     }
 
-    /// What `status` says of a channel or a trigger.
+    /// What `status` says of a channel or a trigger. It fails if one has ended.
     pub fn channel(&self, session: &str, channel: &str) -> Value {
-        let status = self.succeeds(&format!("session status {session} --format json")).json();
+        let status = self.ran(&format!("session status {session} --format json")).json();
         let rows = status["channels"].as_array().unwrap();
         rows.iter().find(|row| row["channel"] == channel).unwrap().clone()
     }
 
     /// Process ids of all recorders.
     pub fn recorders(&self) -> Vec<u32> {
-        let status = self.succeeds("session status --format json").json();
+        let status = self.ran("session status --format json").json();
         let rows = status["channels"].as_array().unwrap();
         rows.iter().filter_map(|row| row["recorder"].as_u64()).map(|pid| pid as u32).collect()
     }

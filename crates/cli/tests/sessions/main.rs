@@ -175,7 +175,7 @@ fn a_channel_that_has_ended_by_itself_is_reported() {
     assert_eq!(row["state"], "ended");
     assert!(row["why"].as_str().is_some_and(|why| why.starts_with("it was killed")), "{row}");
     assert_eq!(sessions.channel("web", "main")["state"], "recording");
-    let said = sessions.succeeds("session status web").notes();
+    let said = sessions.fails("session status web");
     assert!(said.contains("web/more has ended: it was killed") && !said.contains("web/main"), "{said}");
     let said = sessions.fails("session stop web");
     assert!(
@@ -185,6 +185,31 @@ fn a_channel_that_has_ended_by_itself_is_reported() {
     sessions.start("web");
     assert!(!sessions.succeeds("session stop web").notes().contains("has ended"));
     assert_eq!(sessions.channel("web", "more")["state"], "stopped");
+}
+
+/// Its folder is deleted, so it cannot write any more.
+#[test]
+fn what_a_channel_has_lost_that_ended_by_itself_is_printed() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.succeeds("channel add web small -e pilot:* --sub-buffers 2 --sub-buffer-size 4K");
+    for stops in ["session stop web", "session destroy web"] {
+        let folder = sessions.start("web");
+        let mut pilot = Pilot::start(&sessions);
+        wait_until("the program is recorded", || sessions.channel("web", "small")["programs"] == 1);
+        let emitted = pilot.emit(300_000);
+        let pid = sessions.channel("web", "small")["recorder"].as_u64().unwrap() as u32;
+        fs::remove_dir_all(folder.join("small")).unwrap();
+        wait_until("it has ended", || !is_running(pid));
+        let notes = sessions.fails(stops);
+        assert!(notes.contains("web/small has ended: "), "{notes}");
+        let figures =
+            notes.lines().find_map(|line| line.strip_prefix("web/small: ")?.split_once(" events, "));
+        let (events, rest) = figures.unwrap_or_else(|| panic!("{notes}"));
+        let (lost, _) = rest.split_once(" lost").unwrap();
+        let [events, lost] = [events, lost].map(|text| text.replace(',', "").parse::<u64>().unwrap());
+        assert!(lost > 0 && events + lost >= emitted, "{notes}");
+    }
 }
 
 #[test]
@@ -204,6 +229,14 @@ fn a_recorder_that_does_not_answer_is_not_forgotten() {
         assert!(said.contains(&expected), "{line}: {said}");
     };
     sessions.succeeds("snapshot web");
+    sessions.succeeds("pause web/flight");
+    for line in
+        ["pause web/main", "pause web", "resume web", "rules web", "disable web -e x", "enable web -e x"]
+    {
+        fails(line);
+    }
+    assert_eq!(sessions.channel("web", "more")["state"], "recording");
+    sessions.succeeds("resume web/flight");
     fails("rotate web");
     fails("session start web");
     fails("session status web");

@@ -74,6 +74,47 @@ fn a_service_starts_recorders_after_its_program_was_removed_or_replaced() {
 }
 
 #[test]
+fn a_service_notices_files_that_come_and_go() {
+    let sessions = Background::new();
+    let mut service = Service::start(&sessions, Path::new("/nonexistent"));
+    let records = |name: &str| {
+        wait_until("it is started", || {
+            let list = sessions.succeeds("session list").text();
+            list.lines().any(|line| line.starts_with(&format!("{name}  started")))
+        });
+    };
+    // Its folder is not there yet.
+    for name in ["one", "two"] {
+        sessions.succeeds(&format!("session create {name} -e pilot:*"));
+        sessions.succeeds(&format!("session save {name} -o {name}.toml"));
+        sessions.succeeds(&format!("session destroy {name}"));
+    }
+    let (file, kept) = (|name: &str| sessions.folder().join(name), sessions.folder().join("kept"));
+    fs::create_dir(&kept).unwrap();
+    fs::rename(file("one.toml"), kept.join("one.toml")).unwrap();
+    records("one");
+    assert!(sessions.fails("service --sessions kept").contains("another service keeps"));
+    let said = sessions.succeeds("session stop one").notes();
+    assert!(said.contains("a service starts one again"), "{said}");
+    records("one");
+    // What is no longer there continues until it is stopped, and is not started again.
+    fs::rename(kept.join("one.toml"), file("one.toml")).unwrap();
+    fs::rename(file("two.toml"), kept.join("two.toml")).unwrap();
+    records("two");
+    records("one");
+    assert!(!sessions.succeeds("session stop one").notes().contains("a service"));
+    let starts = fs::read_dir(sessions.folder().join("two")).unwrap().count();
+    sessions.succeeds("session stop two");
+    wait_until("the other one is started again", || {
+        fs::read_dir(sessions.folder().join("two")).unwrap().count() > starts
+    });
+    records("two");
+    assert_eq!(sessions.recorders().len(), 1);
+    service.end(libc::SIGTERM);
+    assert!(sessions.recorders().is_empty());
+}
+
+#[test]
 fn a_service_leaves_other_sessions_alone_and_is_the_only_one_of_its_folder() {
     let sessions = Background::new();
     fs::create_dir(sessions.folder().join("kept")).unwrap();

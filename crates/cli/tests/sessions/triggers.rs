@@ -90,7 +90,10 @@ fn sizes_and_full_buffers_fire_as_well() {
     assert!(sessions.fails("channel add web x --when-full 50").contains("is an option of triggers"));
     let both = sessions.fails("trigger add web both --when-full 50 --do notify -e pilot:*");
     assert!(both.contains("--event cannot be used with --when-full"), "{both}");
+    let states = || ["big", "larger", "full"].map(|name| sessions.channel("web", name)["state"].clone());
+    assert_eq!(states(), ["stopped"; 3]);
     let folder = sessions.start("web");
+    assert_eq!(states(), ["trigger"; 3]);
     let mut pilot = Pilot::start(&sessions);
     let emitted = pilot.emit(10_000);
     wait_until("an archive is complete", || folder.join("main/archives").exists());
