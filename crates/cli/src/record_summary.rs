@@ -157,9 +157,17 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
         1 => format!("1 snapshot, {}", bytes(summary.bytes)),
         count => format!("{count} snapshots, {}", bytes(summary.bytes)),
     };
+    let removed = match snapshots.iter().filter(|snapshot| snapshot.is_removed).count() {
+        0 => String::new(),
+        removed => format!(" ({} removed)", number(removed as u64)),
+    };
     let state = cut_short(summary);
     print_attached(summary);
-    say!("{:.3} s, {} {programs} joined, {taken}{state}", summary.seconds, number(summary.processes as u64));
+    say!(
+        "{:.3} s, {} {programs} joined, {taken}{removed}{state}",
+        summary.seconds,
+        number(summary.processes as u64)
+    );
     if let Some(last) = snapshots.last() {
         say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&last.folder));
     }

@@ -8,11 +8,8 @@
 //! queue to the disk has passed them. The recorder does not wait for that: it looks at each turn of its loop.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tracewing_consumer::archive::Archive;
@@ -31,6 +28,7 @@ use crate::limits::Budget;
 use crate::on_archive::OnArchive;
 use crate::options::Rotate;
 use crate::regions::Totals;
+use crate::remover::Remover;
 use crate::shared::Shared;
 
 /// Rotations that may be requested in a row, and per second after that: a program may request them in a loop.
@@ -144,12 +142,6 @@ struct Kept {
     bytes: u64,
 }
 
-/// A thread that removes folders, each by its parent and its name.
-struct Remover {
-    names: Sender<(Dir, String)>,
-    thread: JoinHandle<()>,
-}
-
 /// What all complete archives amount to.
 #[derive(Default)]
 pub(crate) struct Whole {
@@ -196,8 +188,7 @@ pub(crate) struct Archives {
     pub on_archive: Option<OnArchive>,
     /// Complete archives that are on the disk, the oldest first.
     kept: VecDeque<Kept>,
-    /// Removes folders without holding up the recorder; once it was needed.
-    remover: Option<Remover>,
+    remover: Remover,
     /// No rotation by itself before this time, since one has failed.
     pub not_before: Option<Instant>,
     /// Those that are complete.
@@ -233,7 +224,7 @@ impl Archives {
             shared,
             on_archive,
             kept: VecDeque::new(),
-            remover: None,
+            remover: Remover::default(),
             not_before: None,
             complete: Vec::new(),
             whole: Whole::default(),
@@ -340,8 +331,9 @@ impl Archives {
         self.complete.push(totals);
     }
 
-    /// Removes the oldest complete archives, except for that on which the command works, until all have at
-    /// most the bytes that they may have, and so have those of the whole session. `bytes`: of the present
+    /// Removes the oldest complete archives, except for that on which the command works, until there are no
+    /// more than are kept, and all have at most the bytes that they may have, and so have those of the whole
+    /// session. `bytes`: of the present
     /// archive; `None` when the recording is over. Says whether one was removed. One that the user has moved
     /// or removed counts no more.
     ///
@@ -354,7 +346,10 @@ impl Archives {
             let all = self.kept.iter().map(|kept| kept.bytes).sum::<u64>().saturating_add(bytes.unwrap_or(0));
             let busy = self.on_archive.as_ref().and_then(|command| Some(command.working_on()?.0));
             let oldest = self.kept.iter().position(|kept| Some(kept.number) != busy);
-            let Some(at) = oldest.filter(|at| self.is_too_much(all, *at, bytes.is_none())) else {
+            let count = self.kept.len() + usize::from(bytes.is_some());
+            let is_too_many = self.options.keep.is_some_and(|most| count > most.get());
+            let Some(at) = oldest.filter(|at| is_too_many || self.is_too_much(all, *at, bytes.is_none()))
+            else {
                 return Ok(has_removed);
             };
             let Some(kept) = self.kept.remove(at) else { return Ok(has_removed) };
@@ -376,40 +371,16 @@ impl Archives {
 
     /// Takes an archive away from readers, and has it removed. Says whether it was there.
     fn hide(&mut self, parent: &Dir, Kept { number, name, .. }: &Kept) -> io::Result<bool> {
-        // Hidden, it is no trace any more; so readers find all of it, or nothing.
-        let hidden = format!(".{name}.removed");
-        match parent.rename(name, OsStr::new(&hidden)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            renamed => renamed?,
+        if !self.remover.remove(parent, name)? {
+            return Ok(false);
         }
         self.on_archive.iter_mut().for_each(|command| command.skip(*number));
         self.complete.iter_mut().filter(|it| it.number == *number).for_each(|it| it.is_removed = true);
-        self.remove(parent, hidden);
         Ok(true)
-    }
-
-    fn remove(&mut self, parent: &Dir, name: String) {
-        if self.remover.is_none() {
-            let (sender, names) = channel::<(Dir, String)>();
-            let work = move || {
-                // What cannot be removed stays there, hidden.
-                names.into_iter().for_each(|(parent, name)| drop(parent.remove_all(&name)));
-            };
-            let thread = Builder::new().name("tracewing-remove".to_owned()).spawn(work);
-            self.remover = thread.ok().map(|thread| Remover { names: sender, thread });
-        }
-        match &self.remover {
-            Some(remover) => drop(remover.names.send((parent.clone(), name))),
-            None => drop(parent.remove_all(&name)),
-        }
     }
 
     /// Waits until all that was removed is gone.
     pub(crate) fn finish_removing(&mut self) {
-        if let Some(Remover { names, thread }) = self.remover.take() {
-            drop(names);
-            // A panic of the thread has been printed already.
-            let _ = thread.join();
-        }
+        self.remover.finish();
     }
 }

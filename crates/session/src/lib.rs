@@ -110,6 +110,7 @@ mod program;
 pub mod recorder;
 mod refusal;
 mod regions;
+mod remover;
 mod rules;
 mod runner;
 pub mod running;

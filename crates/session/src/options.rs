@@ -1,6 +1,7 @@
 //! The options of a recording, and their defaults.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,15 +52,19 @@ impl Default for SnapshotOn {
     }
 }
 
-/// When a recording is rotated by itself. It also is whenever `tracewing rotate` asks for it.
+/// When a recording is rotated by itself, and what is kept of it. It also is rotated whenever `tracewing
+/// rotate` asks for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rotate {
     /// An archive ends soon after it has so many bytes.
     pub size: Option<u64>,
     /// An archive ends this long after its begin.
     pub every: Option<Duration>,
-    /// All archives together have at most so many bytes: the oldest ones are removed.
+    /// All archives, or all snapshots of a flight recorder, together have at most so many bytes: the oldest
+    /// ones are removed.
     pub total: Option<u64>,
+    /// There are at most so many archives, with the present one, or snapshots: the oldest ones are removed.
+    pub keep: Option<NonZeroUsize>,
     /// All archives of this recording and of the others of its session, whose folders are in the same one,
     /// have at most so many bytes.
     pub shared: Option<u64>,
@@ -253,7 +258,7 @@ pub struct Options {
     pub stacks: Stacks,
     /// Context of programs' threads that is recorded in addition to their events.
     pub context: Vec<ContextField>,
-    /// When the trace is divided into archives. Not in a flight recorder.
+    /// When the trace is divided into archives, and how much of it is kept: of a flight recorder, only that.
     pub rotate: Rotate,
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive
     /// the recorder.

@@ -53,7 +53,8 @@ pub struct Summary {
     pub losses: Vec<LossRange>,
     /// What was overwritten before it was read (before a snapshot: see there), where and when.
     pub overwritten: Vec<OverwrittenRange>,
-    /// A flight recorder's snapshots; `None` where a trace was written.
+    /// A flight recorder's snapshots, the last ones if there are many, also those that were removed; `None`
+    /// where a trace was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Vec<SnapshotSummary>>,
     /// A rotated recording's archives, also those that were removed.
@@ -102,4 +103,7 @@ pub struct SnapshotSummary {
     pub user_streams: Vec<StreamSummary>,
     /// The streams of the kernel's events.
     pub kernel_streams: Vec<StreamSummary>,
+    /// Whether it was removed again, for want of room.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_removed: bool,
 }

@@ -2,13 +2,14 @@
 
 use super::help;
 use super::values::{
-    Size, check_name, parse_archive_size, parse_hertz, parse_name, parse_period, parse_pid, parse_seconds,
-    parse_size, parse_stacks, parse_total_size,
+    Size, check_name, parse_archive_size, parse_hertz, parse_keep, parse_name, parse_period, parse_pid,
+    parse_seconds, parse_size, parse_stacks, parse_total_size,
 };
 use crate::format::TextFormatOption;
 use crate::selection::{self, Condition, Selection};
 use clap::{ArgGroup, Args as _, FromArgMatches, ValueEnum};
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracewing_abi::functions::ALL_FUNCTIONS;
@@ -269,11 +270,21 @@ pub struct RotateArgs {
         conflicts_with = "flight_recorder")]
     pub on_archive: Option<String>,
 
-    /// Remove the oldest archives so that all together have at most SIZE (at least 512K). Without
-    /// --rotate-size, an archive ends when it has an eighth of that
-    #[arg(long, value_name = "SIZE", value_parser = parse_total_size,
-        conflicts_with = "flight_recorder")]
+    /// Remove the oldest archives, or snapshots of a flight recorder, so that all together have at most SIZE
+    /// (at least 512K). Without --rotate-size, an archive ends when it has an eighth of that
+    #[arg(long, value_name = "SIZE", value_parser = parse_total_size)]
     pub total_size: Option<u64>,
+
+    /// As --total-size, which `tracewing session create` takes for all channels of the session together, and
+    /// this for the one that it makes
+    #[arg(long, value_name = "SIZE", value_parser = parse_total_size, conflicts_with = "total_size")]
+    pub max_size: Option<u64>,
+
+    /// Remove the oldest archives, or snapshots of a flight recorder, so that there are at most N (at least
+    /// 2), with the archive that is being written. With --max-size or --total-size, and without
+    /// --rotate-size, an archive ends when it has its part of that
+    #[arg(long, value_name = "N", value_parser = parse_keep)]
+    pub keep: Option<NonZeroUsize>,
 
     /// Remove the oldest archives so that those of all channels of the session have at most SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_total_size, hide = true)]

@@ -4,7 +4,7 @@ use super::args::{
     Args, AttachArgs, BufferArgs, Buffers, Chains, Clock, Context, Done, NamedTrigger, OnFull, PreloadArgs,
     RotateArgs, SnapshotOn, TriggerArgs,
 };
-use super::values::PARTS;
+use super::values::part_of;
 use crate::output::print_warning;
 use crate::owner;
 use crate::preloaded;
@@ -166,19 +166,21 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
 
 /// When the trace is divided into archives, and how many are kept.
 fn rotate(args: &RotateArgs) -> Result<Rotate> {
-    let RotateArgs { rotate_size, rotate_every, on_archive, total_size, session_size } = args;
-    let total = [total_size, session_size].into_iter().flatten().min();
+    let RotateArgs { rotate_size, rotate_every, on_archive, total_size, max_size, keep, session_size } = args;
+    let own = max_size.or(*total_size);
+    let total = [own, *session_size].into_iter().flatten().min();
     if let (Some(size), Some(total)) = (rotate_size, total)
         && *size > total / 2
     {
         bail!(
-            "--rotate-size must be at most half of --total-size, since the archive that is written is not removed"
+            "--rotate-size must be at most half of --total-size or --max-size, since the archive that is written is not removed"
         );
     }
     Ok(Rotate {
-        size: rotate_size.or(total.map(|total| total / PARTS)),
+        size: rotate_size.or(total.map(|total| part_of(total, *keep))),
         every: *rotate_every,
-        total: *total_size,
+        total: own,
+        keep: *keep,
         shared: *session_size,
         command: on_archive.as_ref().map(Into::into),
     })

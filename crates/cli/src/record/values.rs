@@ -1,5 +1,6 @@
 //! Values of options of `tracewing record`: sizes, rates and times, as users write them.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 use tracewing_session::options::Stacks;
 use tracewing_units::Pid;
@@ -69,12 +70,27 @@ pub fn parse_archive_size(text: &str) -> Result<u64, String> {
 }
 
 /// Parts of `--total-size` that archives have where nothing says otherwise.
-pub const PARTS: u64 = 8;
+const PARTS: u64 = 8;
+
+/// The least size of all archives.
+pub const LEAST_TOTAL_SIZE: u64 = SMALLEST_ARCHIVE as u64 * PARTS;
 
 pub fn parse_total_size(text: &str) -> Result<u64, String> {
     let Size(size) = parse_size(text)?;
-    let least = SMALLEST_ARCHIVE * PARTS as usize;
+    let least = LEAST_TOTAL_SIZE as usize;
     if size < least { Err(format!("expected at least {}", Size(least))) } else { Ok(size as u64) }
+}
+
+/// The part of `--total-size` that an archive has where nothing says otherwise and so many are kept.
+pub fn part_of(total: u64, keep: Option<NonZeroUsize>) -> u64 {
+    let parts = keep.map_or(PARTS, |keep| keep.get() as u64);
+    (total / parts).max(SMALLEST_ARCHIVE as u64)
+}
+
+/// At least the archive that is written, and one that can be read.
+pub fn parse_keep(text: &str) -> Result<NonZeroUsize, String> {
+    let keep = text.parse::<NonZeroUsize>().ok().filter(|keep| keep.get() >= 2);
+    keep.ok_or_else(|| "expected a number of archives or snapshots, at least 2".to_owned())
 }
 
 /// The least time of an archive.

@@ -6,7 +6,7 @@ use super::ended::{self, Ended};
 use super::store::Locked;
 use crate::output::{print_warning, shown};
 use crate::owner::no_answer;
-use crate::record::default_name;
+use crate::record::{self, default_name};
 use crate::record_summary;
 use crate::screen::{self, Form};
 use crate::table::bytes;
@@ -192,14 +192,28 @@ fn start_all(
         } else {
             words.extend(of_channels(definition)?);
         }
-        if let Some(size) =
-            definition.total_size.as_ref().filter(|_| !options.contains_key("flight-recorder"))
-        {
-            words.push(format!("--session-size={size}").into());
-        }
+        words.extend(of_total(definition, options));
         started.push(Recorder::start(definition, name, words, folder)?);
     }
     begun(&definition.name, started)
+}
+
+/// The size that a recorder gets where the session has one: all together, or for a flight recorder its part.
+/// The snapshots of all have a half of it, or all if there are no other channels.
+fn of_total(definition: &Definition, options: &Table) -> Option<OsString> {
+    let size = definition.total_size.as_ref()?;
+    if !is_flight_recorder(options) {
+        return Some(format!("--session-size={size}").into());
+    }
+    let flights = definition.channels.values().filter(|channel| is_flight_recorder(channel)).count();
+    let half = if flights < definition.channels.len() { 2 } else { 1 };
+    let part = record::parse_total_size(size).ok()? / (flights.max(1) * half) as u64;
+    let has_own = ["max-size", "total-size"].iter().any(|option| options.contains_key(*option));
+    (!has_own).then(|| format!("--max-size={}", part.max(record::LEAST_TOTAL_SIZE)).into())
+}
+
+fn is_flight_recorder(options: &Table) -> bool {
+    options.contains_key("flight-recorder")
 }
 
 /// To whose channels a trigger does what it does: those that the session has at that time.
@@ -389,13 +403,27 @@ fn print_summary(called: &str, summary: &Value, output: &Path) {
     let number = |name: &str| summary[name].as_u64().unwrap_or(0);
     let _ = writeln!(
         screen::stderr(Form::Text),
-        "{called}: {} events, {} lost, {} in {:.3} s in {}",
+        "{called}: {} events, {} lost, {} in {:.3} s in {}{}",
         crate::table::number(number("events")),
         record_summary::lost(number("lost_events"), loses_more(summary)),
         bytes(number("bytes")),
         summary["seconds"].as_f64().unwrap_or(0.0),
         shown(&output.to_string_lossy()),
+        removed(summary),
     );
+}
+
+/// How many archives and snapshots were removed for want of room, and how many events these have had.
+fn removed(summary: &Value) -> String {
+    let of = |kind: &str| {
+        let all = summary[kind].as_array().into_iter().flatten();
+        let removed: Vec<_> = all.filter(|one| one["is_removed"] == true).collect();
+        let events = removed.iter().filter_map(|one| one["events"].as_u64()).sum::<u64>();
+        let number = crate::table::number;
+        (!removed.is_empty())
+            .then(|| format!("; {kind} removed: {}, with {} events", removed.len(), number(events)))
+    };
+    ["archives", "snapshots"].into_iter().filter_map(of).collect()
 }
 
 /// Whether more was lost than is counted.

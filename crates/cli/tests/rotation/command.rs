@@ -1,4 +1,4 @@
-//! `--on-archive` and `--total-size`: what happens to archives that are complete.
+//! `--on-archive`, `--total-size`, `--max-size` and `--keep`: what happens to archives that are complete.
 
 use super::*;
 use std::fs;
@@ -166,6 +166,54 @@ fn the_oldest_archives_make_room() {
         info.contains(&format!("archives  {}, {} of them removed", listed.len(), removed.len())),
         "{info}"
     );
+}
+
+/// As many as that, with the one that is written.
+#[test]
+fn so_many_archives_are_kept() {
+    let mut rotated = Rotated::start(&["--keep", "3"]);
+    let present = |trace: &Path| {
+        let mut names: Vec<String> = archives_with(trace, |name| !name.starts_with('.'))
+            .iter()
+            .map(|path| path.to_str().unwrap().rsplit('-').next().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    for round in 1..=5 {
+        rotated.numbers("emit 100");
+        rotated.rotate();
+        if round == 2 {
+            assert_eq!(present(&rotated.trace()), ["1", "2", "3"]);
+        }
+    }
+    wait_for("older ones stay", || present(&rotated.trace()) == ["4", "5", "6"]);
+    rotated.numbers("emit 100");
+    let recording = rotated.end();
+    assert_eq!(present(&recording.trace()), ["4", "5", "6"]);
+    let whole = description(&recording.trace());
+    let removed: Vec<bool> =
+        whole["archives"].as_array().unwrap().iter().map(|it| it["is_removed"] == true).collect();
+    assert_eq!(removed, [true, true, true, false, false, false]);
+    let all: Vec<Found> = archives(&recording.trace()).iter().map(|path| check(path)).collect();
+    assert_eq!(assert_continuous(&all).1, 0);
+}
+
+/// So that there are never more than that.
+#[test]
+fn a_size_is_divided_by_the_number_of_archives() {
+    let mut rotated = Rotated::start(&["--max-size", "512K", "--keep", "2"]);
+    wait_for("no rotation by size", || {
+        rotated.numbers("emit 100");
+        complete(&rotated.trace()) > 2
+    });
+    let recording = rotated.end();
+    assert!(archives(&recording.trace()).len() <= 2);
+    let whole = description(&recording.trace());
+    // Those that a size has ended: a half of it each, and not an eighth.
+    let by_size = whole["archives"].as_array().unwrap().iter().filter(|it| it["reason"] == "--rotate-size");
+    let bytes: Vec<u64> = by_size.map(|archive| archive["bytes"].as_u64().unwrap()).collect();
+    assert!(bytes.len() > 2 && bytes.iter().all(|bytes| *bytes >= 256 << 10), "{bytes:?}");
 }
 
 /// An archive that the user has taken away himself is no error, and counts no more.

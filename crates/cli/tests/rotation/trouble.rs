@@ -154,7 +154,11 @@ fn options_that_do_not_go_together_are_refused() {
         (&["--rotate-every", "0"], "expected at least 1 second"),
         (&["--rotate-every", "NaN"], "expected a number of seconds"),
         (&["--total-size", "511K"], "expected at least 512K"),
-        (&["--total-size", "1M", "--flight-recorder"], "cannot be used with"),
+        (&["--max-size", "511K"], "expected at least 512K"),
+        (&["--max-size", "1M", "--total-size", "1M"], "cannot be used with"),
+        (&["--keep", "1"], "at least 2"),
+        (&["--keep=-1"], "at least 2"),
+        (&["--keep", "99999999999999999999"], "at least 2"),
         (&["--on-archive", ""], "a value is required"),
     ] {
         let output = run(&[&["record"], options, &["--", "true"]].concat());

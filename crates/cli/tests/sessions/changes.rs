@@ -89,6 +89,81 @@ fn what_is_cleared_is_gone_and_is_counted() {
     assert!(sessions.fails("clear flight").contains("flight recorder"));
 }
 
+/// Each channel by its own options, the one that the session is made with, too; and what a stop says of it.
+#[test]
+fn a_channel_has_room_of_its_own() {
+    let sessions = Background::new();
+    sessions.succeeds(
+        "session create web -e pilot:* --max-size 1M --keep 4 --sub-buffers 2 --sub-buffer-size 8K",
+    );
+    sessions.succeeds("channel add web all -e pilot:*");
+    let saved = sessions.succeeds("session save web").text();
+    assert!(saved.contains("[channel.main]") && saved.contains("max-size = \"1M\""), "{saved}");
+    sessions.succeeds("session save web -o web.toml");
+    sessions.succeeds("session destroy web");
+    sessions.succeeds("session load web.toml");
+    assert_eq!(sessions.succeeds("session save web").text(), saved);
+    let folder = sessions.start("web");
+    let mut pilot = Pilot::start(&sessions);
+    wait_until("archives are removed", || {
+        pilot.emit(1000);
+        fs::read_to_string(folder.join("main/tracewing.json")).unwrap().contains("is_removed")
+    });
+    let emitted = pilot.emit(0);
+    let notes = sessions.succeeds("session stop web").notes();
+    let line = |channel: &str| notes.lines().find(|line| line.starts_with(channel)).unwrap();
+    assert!(line("web/main: ").contains("; archives removed: "), "{notes}");
+    assert!(!line("web/all: ").contains("removed"), "{notes}");
+    let archives = fs::read_dir(folder.join("main/archives")).unwrap().count();
+    assert!((2..=4).contains(&archives), "{archives}");
+    let main = counted(&folder.join("main"));
+    assert!(main > 0 && main < emitted && counted(&folder.join("all")) == emitted, "{main} of {emitted}");
+}
+
+/// A flight recorder that runs for weeks.
+#[test]
+fn snapshots_go_like_archives() {
+    let sessions = Background::new();
+    sessions.succeeds("session create flight --flight-recorder -e pilot:* --keep 2 --sub-buffers 2");
+    sessions.succeeds("channel add flight big --flight-recorder -e pilot:* --max-size 512K");
+    let folder = sessions.start("flight");
+    let mut pilot = Pilot::start(&sessions);
+    let has = |name: &str| folder.join(name).exists();
+    for _ in 0..3 {
+        pilot.emit(10_000);
+        sessions.succeeds("snapshot flight/main");
+    }
+    assert!(!has("main/snapshot-1") && has("main/snapshot-2") && has("main/snapshot-3"));
+    assert_eq!(sessions.channel("flight", "main")["snapshots"], 3, "they were taken");
+    assert!(counted(&folder.join("main/snapshot-3")) > 0);
+    // One alone is larger.
+    sessions.succeeds("snapshot flight/big");
+    assert!(size(&folder.join("big")) > 512 << 10);
+    sessions.succeeds("snapshot flight/big");
+    assert!(!has("big/snapshot-1") && has("big/snapshot-2"));
+    sessions.succeeds("session stop flight");
+    // The end takes one, too.
+    assert_eq!([2, 3, 4].map(|number| has(&format!("main/snapshot-{number}"))), [false, true, true]);
+    assert_eq!(fs::read_dir(folder.join("main")).unwrap().count(), 2, "what was removed is gone");
+}
+
+/// Without options of its own, by the size of the session.
+#[test]
+fn snapshots_of_a_session_with_a_size_are_bounded() {
+    let sessions = Background::new();
+    sessions.succeeds("session create flight --flight-recorder -e pilot:* --total-size 2M");
+    let folder = sessions.start("flight");
+    let mut pilot = Pilot::start(&sessions);
+    wait_until("a snapshot is removed", || {
+        pilot.emit(10_000);
+        sessions.succeeds("snapshot flight");
+        !folder.join("main/snapshot-1").exists()
+    });
+    sessions.succeeds("session stop flight");
+    let largest = fs::read_dir(folder.join("main")).unwrap().map(|entry| size(&entry.unwrap().path())).max();
+    assert!(size(&folder) <= largest.unwrap().max(2 << 20) + (1 << 20), "{}", size(&folder));
+}
+
 #[test]
 fn channels_share_the_room_of_their_session() {
     const MOST: u64 = 1 << 20;

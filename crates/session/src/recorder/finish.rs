@@ -13,7 +13,7 @@ use tracewing_units::Duration;
 use crate::archives::Archives;
 use crate::course::Stop;
 use crate::ended::Ended;
-use crate::flight::absolute;
+use crate::flight::{Flight, absolute};
 use crate::join::Join;
 use crate::kernel::KernelSummary;
 use crate::outcome::Summary;
@@ -140,6 +140,7 @@ impl Recorder<'_> {
 
     /// The numbers for the user.
     fn summary(&mut self, output: &Output, seconds: f64) -> Summary {
+        self.flight.iter_mut().for_each(Flight::finish_removing);
         let (folder, bytes) = match output {
             Output::Trace(folder) => (folder.path().to_owned(), folder.dir().size()),
             Output::Snapshots(dir, made) => {
@@ -151,8 +152,10 @@ impl Recorder<'_> {
         let (user, kernel, profile) =
             (&description.user_streams, &description.kernel_streams, &description.profile_streams);
         let streams = || user.iter().chain(kernel).chain(profile);
-        let snapshots = self.flight.take().map(|flight| flight.taken);
-        let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>();
+        let flight = self.flight.take();
+        let unlisted = flight.as_ref().map_or(0, |flight| flight.unlisted_events);
+        let snapshots = flight.map(|flight| flight.taken);
+        let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>() + unlisted;
         Summary {
             folder,
             state: description.state,

@@ -77,8 +77,9 @@ impl Recorder<'_> {
         match self.take_snapshot(reason) {
             Ok(summary) => {
                 self.observer.snapshot(&summary);
-                if let Some(flight) = &mut self.flight {
-                    flight.taken.push(summary.clone());
+                let added = self.flight.as_mut().map_or(Ok(()), |flight| flight.add(summary.clone()));
+                if let Err(error) = added {
+                    self.join.note(format!("an old snapshot cannot be removed: {error}"));
                 }
                 Ok(summary)
             }
@@ -158,6 +159,7 @@ impl Recorder<'_> {
             folder,
             user_streams: description.user_streams,
             kernel_streams: description.kernel_streams,
+            is_removed: false,
         })
     }
 }

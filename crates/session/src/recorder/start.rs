@@ -284,7 +284,9 @@ fn drains(
     };
     let flight = match output {
         Output::Trace(_) => None,
-        Output::Snapshots(dir, _) => options.flight_recorder.map(|on| Flight::new(dir.clone(), on)),
+        Output::Snapshots(dir, _) => {
+            options.flight_recorder.map(|on| Flight::new(dir.clone(), on, options.rotate.clone()))
+        }
     };
     let threads = (flight.is_some() && !kernel.is_recorded()).then(Threads::new);
     Ok((Drains { kernel, profile, threads }, flight))
