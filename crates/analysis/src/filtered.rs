@@ -10,7 +10,7 @@ use crate::subjects::Subjects;
 use std::collections::HashSet;
 use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
-    Activity, Change, Doing, Fold, Kind, Lwp, LwpSerial, Mode, SuperTrace, TaskSerial, UserThread,
+    Activity, Change, Doing, Fold, Kind, Known, Lwp, LwpSerial, Mode, SuperTrace, TaskSerial, UserThread,
 };
 use tracewing_units::{Cpu, Pid, Tid};
 
@@ -26,8 +26,15 @@ pub(crate) struct Filtered<'a, A> {
     threads: HashSet<TaskSerial>,
     /// LWPs with reported activity that has not been attributed to a user thread yet.
     pending: HashSet<LwpSerial>,
-    /// What state dumps said, where it is to be kept.
-    dumped: Option<Vec<Dumped>>,
+    /// What checkpoints need, where they are made.
+    kept: Option<Kept<'a>>,
+}
+
+/// What a run knows of earlier events that the state does not know, for [`Known`].
+#[derive(Debug)]
+struct Kept<'a> {
+    dumped: Vec<Dumped>,
+    subjects: Subjects<'a>,
 }
 
 /// A thread, its process and its name, as a state dump gives them.
@@ -53,7 +60,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
             lwps: HashSet::new(),
             threads: HashSet::new(),
             pending: HashSet::new(),
-            dumped: None,
+            kept: None,
         }
     }
 
@@ -70,19 +77,25 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.subjects.is_some()
     }
 
-    /// Whether what the filter lets through depends on earlier events otherwise than by the state.
-    pub(crate) fn remembers(&self) -> bool {
-        self.subjects.as_ref().is_some_and(Subjects::remembers)
+    /// Keeps what checkpoints need from now on; `filter` is that of the run.
+    pub(crate) fn keep(&mut self, filter: &'a Filter) {
+        self.kept = Some(Kept { dumped: Vec::new(), subjects: Subjects::all(filter) });
     }
 
-    /// Keeps what state dumps say from now on.
-    pub(crate) fn keep_dumped(&mut self) {
-        self.dumped = Some(Vec::new());
+    /// Adds what was kept.
+    pub(crate) fn put(&self, known: &mut Known) {
+        if let Some(kept) = &self.kept {
+            known.dumped.clone_from(&kept.dumped);
+            kept.subjects.put(known);
+        }
     }
 
-    /// What state dumps have said, if it was kept.
-    pub(crate) fn dumped(&self) -> &[Dumped] {
-        self.dumped.as_deref().unwrap_or_default()
+    /// Takes what was known at a checkpoint.
+    pub(crate) fn take(&mut self, known: &Known) {
+        for (tid, process, name) in &known.dumped {
+            self.analysis.input(Input::Dumped { tid: *tid, process: *process, name });
+        }
+        self.subjects.iter_mut().for_each(|subjects| subjects.take(known));
     }
 
     /// Number of names that have been reported.
@@ -104,10 +117,13 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {
         if let Kind::Dump { tid, process, name, .. } = event.kind {
             self.analysis.input(Input::Dumped { tid, process, name });
-            self.dumped.iter_mut().for_each(|dumped| dumped.push((tid, process, name.into())));
+            self.kept.iter_mut().for_each(|kept| kept.dumped.push((tid, process, name.into())));
         }
         if let Some(subjects) = &mut self.subjects {
             subjects.follow(event, state);
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.subjects.follow(event, state);
         }
     }
 
@@ -167,6 +183,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
 
     /// Whether the end of an LWP is passed on.
     fn reports_end_of_lwp(&mut self, lwp: &Lwp) -> bool {
+        self.kept.iter_mut().for_each(|kept| kept.subjects.forget(lwp));
         let Some(subjects) = &mut self.subjects else { return true };
         subjects.forget(lwp);
         self.pending.remove(&lwp.serial);

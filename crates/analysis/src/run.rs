@@ -140,6 +140,7 @@ impl<F: Fold> Fold for Ends<'_, F> {
 #[derive(Debug)]
 struct Run<'a, A> {
     range: TimeRange,
+    filter: &'a Filter,
     selection: Selection,
     follower: Follower,
     filtered: Filtered<'a, A>,
@@ -182,6 +183,7 @@ impl<'a, A: Analysis> Run<'a, A> {
         }
         Ok(Self {
             range: filter.range(recording)?,
+            filter,
             selection: Selection::new(filter, recording)?,
             follower,
             filtered: Filtered::new(filter, analysis),

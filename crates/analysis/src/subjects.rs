@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
-    Activity, Carried, Doing, Kind, Lwp, LwpSerial, SuperTrace, TimeCondition, Timed, UserThread,
+    Activity, Carried, Doing, Kind, Known, Lwp, LwpSerial, SuperTrace, TimeCondition, Timed, UserThread,
 };
 use tracewing_units::{Pid, Task};
 
@@ -32,10 +32,21 @@ enum Fits {
 pub(crate) struct Subjects<'a> {
     filter: &'a Filter,
     condition: Option<TimeCondition>,
+    /// Whether names of processes are needed, and whether user threads that LWPs run are.
+    needs: [bool; 2],
     /// Names of processes, and whether their name selects them.
     named: HashMap<Pid, (String, bool)>,
-    /// The user threads that LWPs run, by the LWPs' serial numbers: number, name, whether it is selected.
-    carried: HashMap<LwpSerial, (Task, String, bool)>,
+    /// The user threads that LWPs run, by the LWPs' serial numbers.
+    carried: HashMap<LwpSerial, CarriedThread>,
+}
+
+/// A user thread as it was when its LWP last recorded something.
+#[derive(Debug)]
+struct CarriedThread {
+    process: Option<Pid>,
+    id: Task,
+    name: String,
+    is_selected: bool,
 }
 
 impl<'a> Subjects<'a> {
@@ -43,21 +54,51 @@ impl<'a> Subjects<'a> {
     pub(crate) fn new(filter: &'a Filter) -> Option<Self> {
         let condition = filter.predicate.as_ref().and_then(TimeCondition::new);
         let some = condition.is_some() || filter.chooses_subjects() || !filter.cpus.is_empty();
-        some.then(|| Subjects { filter, condition, named: HashMap::new(), carried: HashMap::new() })
+        let needs = [filter.processes.is_empty(), filter.threads.is_empty()];
+        let needs = needs.map(|is_empty| !is_empty || condition.is_some());
+        some.then(|| Subjects { filter, condition, needs, named: HashMap::new(), carried: HashMap::new() })
     }
 
-    /// Whether it has to know of earlier events what the state does not: names of processes, and which user
+    /// Those of all that a filter may need, for [`Known`].
+    pub(crate) fn all(filter: &'a Filter) -> Self {
+        let (named, carried) = Default::default();
+        Subjects { filter, condition: None, needs: [true; 2], named, carried }
+    }
+
+    /// What is to be known of earlier events that the state does not know: names of processes, and which user
     /// threads LWPs ran, as they were when these last recorded something.
-    pub(crate) fn remembers(&self) -> bool {
-        let is_id = |pattern: &ProcessPattern| matches!(pattern, ProcessPattern::Id(_));
-        self.condition.is_some()
-            || !self.filter.threads.is_empty()
-            || !self.filter.processes.iter().all(is_id)
+    pub(crate) fn put(&self, known: &mut Known) {
+        known.named = self.named.iter().map(|(process, (name, _))| (*process, name.clone())).collect();
+        known.named.sort_unstable();
+        let thread = |(lwp, of): (&LwpSerial, &CarriedThread)| (*lwp, (of.process, of.id), of.name.clone());
+        known.carried = self.carried.iter().map(thread).collect();
+        known.carried.sort_unstable();
+    }
+
+    /// Takes what is known of earlier events.
+    pub(crate) fn take(&mut self, known: &Known) {
+        let [names, threads] = self.needs;
+        for (process, name) in known.named.iter().filter(|_| names) {
+            self.name(*process, name);
+        }
+        for (lwp, (process, id), name) in known.carried.iter().filter(|_| threads) {
+            let is_selected = self.has_thread(*process, *id, name);
+            let thread = CarriedThread { process: *process, id: *id, name: name.clone(), is_selected };
+            self.carried.insert(*lwp, thread);
+        }
+    }
+
+    /// A process has a name.
+    fn name(&mut self, process: Pid, name: &str) {
+        let fits = |pattern: &ProcessPattern| pattern.fits(process, Some(name));
+        let is_selected = self.filter.processes.iter().any(fits);
+        self.named.insert(process, (name.to_owned(), is_selected));
     }
 
     /// Looks at what an event has changed.
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {
-        if !self.filter.processes.is_empty() || self.condition.is_some() {
+        let [names, threads] = self.needs;
+        if names {
             let other = match event.kind {
                 Kind::Switch { next, .. } => Some(next),
                 Kind::Waking { tid, .. }
@@ -72,25 +113,29 @@ impl<'a> Subjects<'a> {
                 if let Some(name) = state.process_name(process)
                     && self.named.get(&process).is_none_or(|(known, _)| known != name)
                 {
-                    let fits = |pattern: &ProcessPattern| pattern.fits(process, Some(name));
-                    let is_selected = self.filter.processes.iter().any(fits);
-                    self.named.insert(process, (name.to_owned(), is_selected));
+                    self.name(process, name);
                 }
             }
         }
-        if !self.filter.threads.is_empty() || self.condition.is_some() {
+        if threads {
             let Some(lwp) = event.tid.and_then(|tid| state.lwp(tid)) else { return };
             match state.carried(lwp) {
+                None if self.carried.is_empty() => {}
                 None => drop(self.carried.remove(&lwp.serial)),
                 Some(thread) => {
                     let known = self.carried.get(&lwp.serial);
-                    if known.is_none_or(|(id, name, _)| *id != thread.id || *name != thread.name) {
-                        let is_selected = self.has_thread(thread);
-                        self.carried.insert(lwp.serial, (thread.id, thread.name.clone(), is_selected));
+                    if known.is_none_or(|known| known.id != thread.id || known.name != thread.name) {
+                        self.carries(lwp, thread);
                     }
                 }
             }
         }
+    }
+
+    fn carries(&mut self, lwp: &Lwp, thread: &UserThread) {
+        let UserThread { process, id, ref name, .. } = *thread;
+        let is_selected = self.has_thread(process, id, name);
+        self.carried.insert(lwp.serial, CarriedThread { process, id, name: name.clone(), is_selected });
     }
 
     /// An LWP has ended.
@@ -126,13 +171,12 @@ impl<'a> Subjects<'a> {
 
     /// Whether a user thread is selected, at some time.
     pub(crate) fn thread(&self, thread: &UserThread) -> bool {
-        self.has_thread(thread) && self.process(thread.process) != Fits::No
+        self.has_thread(thread.process, thread.id, &thread.name) && self.process(thread.process) != Fits::No
     }
 
-    fn has_thread(&self, thread: &UserThread) -> bool {
+    fn has_thread(&self, process: Option<Pid>, id: Task, name: &str) -> bool {
         let patterns = &self.filter.threads;
-        patterns.is_empty()
-            || patterns.iter().any(|pattern| pattern.matches(thread.process, thread.id, &thread.name))
+        patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(process, id, name))
     }
 
     /// Whether an LWP that has ended is selected; `was_reported`: whether any of its time was.
@@ -143,7 +187,7 @@ impl<'a> Subjects<'a> {
 
     /// The same of a user thread.
     pub(crate) fn is_of_thread(&self, thread: &UserThread, was_reported: bool) -> bool {
-        self.has_thread(thread)
+        self.has_thread(thread.process, thread.id, &thread.name)
             && self.process(thread.process) == Fits::Yes
             && (was_reported || (self.filter.tids.is_empty() && !self.chooses_times()))
     }
@@ -155,13 +199,13 @@ impl<'a> Subjects<'a> {
     /// Whether what an LWP does at a time is selected; or may be, if it need not be `certain`.
     pub(crate) fn lwp_does(&self, lwp: &Lwp, doing: Doing, names: &Names, certain: bool) -> bool {
         let carried = self.carried.get(&lwp.serial).filter(|_| lwp.runs_user_thread());
-        let thread = carried.map_or(Carried::Unknown, |(id, name, _)| Carried::Thread { id: *id, name });
+        let thread = carried.map_or(Carried::Unknown, |of| Carried::Thread { id: of.id, name: &of.name });
         let fits = match self.lwp(lwp) {
             Fits::Yes => true,
             Fits::No => false,
             Fits::Unknown => !certain,
         };
-        fits && (self.filter.threads.is_empty() || carried.is_some_and(|(.., is_selected)| *is_selected))
+        fits && (self.filter.threads.is_empty() || carried.is_some_and(|of| of.is_selected))
             && self.holds(lwp.process, Some(lwp), thread, doing, names)
     }
 

@@ -3,13 +3,13 @@
 //!
 //! A run that continues is in the state of one that has read everything up to there, and no event of its
 //! range. What that has learned from earlier events is in the checkpoint (the state, names, what state dumps
-//! said, losses that last into the range), or the run does without one (see [`Analysis::STATE_ONLY`] and
-//! [`Filtered::remembers`](crate::filtered::Filtered::remembers)).
+//! said, losses that last into the range, what a filter has to know of processes and user threads), or the
+//! run does without one (see [`Analysis::STATE_ONLY`]).
 
 use super::Run;
 use super::missing::Missing;
 use super::order::Order;
-use crate::analysis::{Analysis, Input, Loss};
+use crate::analysis::{Analysis, Loss};
 use tracewing_trace::super_trace::{Ahead, Checkpoint, Known, Pause, Pauses};
 use tracewing_trace::{Lost, LostKind, Recording, Stream};
 use tracewing_units::Timestamp;
@@ -28,7 +28,7 @@ pub(super) struct Keeper {
 impl<A: Analysis> Run<'_, A> {
     /// Where reading begins: the last checkpoint before the range, or the recording's beginning.
     pub(super) fn begins<'r>(&mut self, recording: &'r Recording) -> Ahead<'r> {
-        let needs_events = A::BEFORE || A::EARLIER || !A::STATE_ONLY || self.filtered.remembers();
+        let needs_events = A::BEFORE || A::EARLIER || !A::STATE_ONLY;
         let time = self.range.begin.min(self.range.end);
         match Some(time).filter(|_| !needs_events).and_then(|time| Checkpoint::before(recording, time)) {
             Some(checkpoint) => self.continues(recording, checkpoint),
@@ -39,17 +39,15 @@ impl<A: Analysis> Run<'_, A> {
     /// Takes what was known at a checkpoint before the range.
     fn continues<'r>(&mut self, recording: &'r Recording, checkpoint: Checkpoint<'r>) -> Ahead<'r> {
         let Checkpoint { merge, follower, known, bytes, .. } = checkpoint;
-        let Known { events, latest, went_back: _, blind_until, losses, dumped } = known;
+        let Known { events, latest, blind_until, ref losses, .. } = known;
         self.order = Order::after(latest);
         (self.follower, self.left_out, self.ran.events) = (follower, bytes, events);
         // An event was before, or there would be no checkpoint.
         self.before = true;
         (self.blind_until, self.lost_until) = (blind_until, blind_until);
         self.learn_names();
-        for (tid, process, name) in &dumped {
-            self.filtered.input(Input::Dumped { tid: *tid, process: *process, name });
-        }
-        for (lost, stream) in &losses {
+        self.filtered.take(&known);
+        for (lost, stream) in losses {
             let stream = &recording.streams()[*stream];
             let trace = &recording.traces()[stream.trace_index()];
             let loss = loss_of(&Missing::of(lost, trace, stream, &self.selection));
@@ -64,7 +62,7 @@ impl<A: Analysis> Run<'_, A> {
     pub(super) fn keeps(&mut self, pauses: &Pauses) {
         if !pauses.are_over() {
             self.keeper = Some(Keeper { share: pauses.share, ..Keeper::default() });
-            self.filtered.keep_dumped();
+            self.filtered.keep(self.filter);
         }
     }
 
@@ -83,14 +81,15 @@ impl<A: Analysis> Run<'_, A> {
             return true;
         };
         keeper.losses.retain(|(lost, _)| lost.range.is_none_or(|(_, to)| to > pause.until()));
-        let known = Known {
+        let mut known = Known {
             events: self.ran.events,
             latest: self.order.latest,
             went_back: self.order.went_back,
             blind_until: self.lost_until,
             losses: keeper.losses.clone(),
-            dumped: self.filtered.dumped().to_vec(),
+            ..Known::default()
         };
+        self.filtered.put(&mut known);
         if let Some((until, bytes)) = pause.checkpoint(recording, &self.follower, &known)
             && (keeper.bytes + bytes.len() as u64).saturating_mul(keeper.share) <= read
         {

@@ -8,6 +8,7 @@
 use super::adapter::{Adapter, General, NAMES};
 use super::coverage::Coverage;
 use super::doing::Waker;
+use super::known::Known;
 use super::programs::Programs;
 use super::seen::Follower;
 use super::serial::{LwpSerial, TaskSerial};
@@ -17,10 +18,9 @@ use super::unseen::AllUnseen;
 use crate::merge::messages::Merge;
 use crate::merge::slices;
 use crate::open::recording::Recording;
-use crate::stream::cursor::Lost;
 use crate::time::range::TimeRange;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use tracewing_units::{Pid, Tid, Timestamp};
+use tracewing_units::{Tid, Timestamp};
 
 /// Bytes of a recording between two checkpoints, at least: they are read in a fraction of a second.
 const LEAST: u64 = 64 << 20;
@@ -109,24 +109,6 @@ struct Stop {
     /// Bytes of the packets that were begun.
     bytes: u64,
     adapter: Vec<u8>,
-}
-
-/// What a reader knows at a pause besides the state.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Known {
-    /// Events so far.
-    pub events: u64,
-    /// The latest stamp of an event so far.
-    pub latest: Timestamp,
-    /// Whether any event was older than one before it.
-    pub went_back: bool,
-    /// Until then, events of programs are missing that were reported as lost.
-    pub blind_until: Option<Timestamp>,
-    /// Losses so far that last until the pause or longer, each with its stream's place in
-    /// [`Recording::streams`].
-    pub losses: Vec<(Lost, usize)>,
-    /// What state dumps said of threads.
-    pub dumped: Vec<(Tid, Pid, Box<[u8]>)>,
 }
 
 impl Pause {
@@ -221,29 +203,6 @@ fn version(recording: &Recording) -> u64 {
         stream.files().map(absolute).for_each(|path| path.hash(&mut hasher));
     }
     hasher.finish()
-}
-
-impl Stored for Known {
-    fn put(&self, out: &mut Vec<u8>) {
-        let Self { events, latest, went_back, blind_until, losses, dumped } = self;
-        events.put(out);
-        latest.put(out);
-        went_back.put(out);
-        blind_until.put(out);
-        losses.put(out);
-        dumped.put(out);
-    }
-
-    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
-        Some(Self {
-            events: Stored::take(bytes)?,
-            latest: Stored::take(bytes)?,
-            went_back: Stored::take(bytes)?,
-            blind_until: Stored::take(bytes)?,
-            losses: Stored::take(bytes)?,
-            dumped: Stored::take(bytes)?,
-        })
-    }
 }
 
 /// What is known of classes is found out anew: it gives the same names the same numbers.

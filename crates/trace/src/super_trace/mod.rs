@@ -16,7 +16,7 @@
 //! | `unseen` | what was overwritten before streams begin |
 //! | `place` | the place of an event |
 //! | `seen` | events with their places, in order |
-//! | `stored`, `checkpoint` | the state as bytes, from which reading continues |
+//! | `known`, `stored`, `checkpoint` | the state, and what else is known, as bytes from which reading continues |
 //! | `ahead` | the same without the events, decoded and read by another thread |
 //! | `column` | columns of conditions |
 //!
@@ -35,6 +35,7 @@ mod coverage;
 mod cpu;
 mod doing;
 mod fold;
+mod known;
 mod lwp;
 mod map;
 mod moves;
@@ -53,12 +54,13 @@ mod user_thread;
 pub use activity::{Activity, Context, Interrupt, Kind, Name, Scope, SwitchCause, TaskState, UserThreadKind};
 pub use adapter::Adapter;
 pub use ahead::{Ahead, Batch, Batches, Decoded};
-pub use checkpoint::{Checkpoint, Known, Pause, Pauses};
+pub use checkpoint::{Checkpoint, Pause, Pauses};
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
 pub use coverage::{Coverage, Interrupts};
 pub use doing::{Doing, Mode, Waker};
 pub use fold::{Change, Fold};
+pub use known::Known;
 pub use lwp::{Lwp, Program};
 pub use place::{Carried, Place};
 pub use seen::{Follower, Located, Seen};

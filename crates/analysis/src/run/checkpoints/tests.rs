@@ -212,14 +212,18 @@ fn opened(path: &Path) -> Recording {
     Recording::open(&[path]).unwrap()
 }
 
+/// How many filters there are.
+const FILTERS: usize = 8;
+
 /// Some filters, none of which chooses a time.
-fn filters(recording: &Recording) -> Vec<Filter> {
+fn filters(recording: &Recording) -> [Filter; FILTERS] {
     let mut threads = Threads::new();
     let mut go_on = |_| ControlFlow::Continue(());
     let ran = run_as(recording, &Filter::default(), &mut threads, false, &mut go_on).unwrap();
     let threads = threads.finish(&ran).threads;
     let (tid, process) = threads.first().map(|thread| (thread.tid, thread.process)).unzip();
-    vec![
+    let of = |text: &str| Filter { predicate: Some(text.parse().unwrap()), ..Filter::default() };
+    [
         Filter { tids: tid.into_iter().collect(), ..Filter::default() },
         Filter { cpus: vec![Cpu(0)..=Cpu(0)], ..Filter::default() },
         Filter {
@@ -228,7 +232,9 @@ fn filters(recording: &Recording) -> Vec<Filter> {
         },
         Filter { processes: vec![ProcessPattern::new("*e*")], ..Filter::default() },
         Filter { threads: vec![ThreadPattern::new("*1*")], ..Filter::default() },
-        Filter { predicate: Some("$state == 'blocked'".parse().unwrap()), ..Filter::default() },
+        of("$state == 'blocked'"),
+        of("$process != 'sh' && $process != 'server'"),
+        of("$task > 1"),
     ]
 }
 
@@ -272,6 +278,8 @@ fn a_window_is_the_same_from_any_checkpoint() {
         (0.6, 0.61, true),
         (0.98, 1.0, false),
         (0.78, 2.0, false),
+        (0.52, 0.7, false),
+        (0.31, 0.6, false),
     ];
     for path in recordings() {
         let (asked, kept) = compare(&path, &AT, &windows);
@@ -310,7 +318,7 @@ proptest! {
     #[test]
     fn a_window_of_an_extract_is_the_same(
         recording in 0..6_usize,
-        chosen in 0..6_usize,
+        chosen in 0..FILTERS,
         begin in 0.0..0.8_f64,
         at in prop::collection::vec(0.0..1.0, 1..4),
         from in 0.0..1.0,
@@ -318,7 +326,7 @@ proptest! {
         let whole = opened(&recordings()[recording]);
         let (first, last) = (whole.begin().unwrap(), whole.end().unwrap());
         let begin = first + Duration::from_ns(((last - first).as_ns() as f64 * begin) as u64);
-        let filter = Filter { from: Some(TimePoint::Absolute(begin)), ..filters(&whole).swap_remove(chosen) };
+        let filter = Filter { from: Some(TimePoint::Absolute(begin)), ..filters(&whole)[chosen].clone() };
         let (folder, mut go_on) = (tempfile::tempdir().unwrap(), |_| ControlFlow::Continue(()));
         let out = folder.path().join("extract");
         let written = Conversion { version: None, filter, explained: true }.run(&whole, &out, &mut go_on).unwrap();

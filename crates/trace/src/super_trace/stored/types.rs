@@ -8,6 +8,7 @@ use crate::super_trace::calls::{Calls, Now};
 use crate::super_trace::comm::Comm;
 use crate::super_trace::cpu::CpuState;
 use crate::super_trace::doing::{Mode, Waker};
+use crate::super_trace::known::Known;
 use crate::super_trace::lwp::{Carries, Dumped, Lwp, Program, Sight, State as LwpState};
 use crate::super_trace::origins::Origins;
 use crate::super_trace::serial::{LwpSerial, TaskSerial};
@@ -100,6 +101,7 @@ stored! {
             cpu interrupt call mode is_kernel process tid name lwp user_thread user_thread_serial
         }
         Lost { kind count range }
+        Known { events latest went_back blind_until losses dumped named carried }
     }
     enums {
         LwpState {

@@ -1,0 +1,27 @@
+//! What a reader of a recording knows of earlier events besides the state.
+
+use super::serial::LwpSerial;
+use crate::stream::cursor::Lost;
+use tracewing_units::{Pid, Task, Tid, Timestamp};
+
+/// What a reader knows at a pause besides the state.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Events so far.
+    pub events: u64,
+    /// The latest stamp of an event so far.
+    pub latest: Timestamp,
+    /// Whether any event was older than one before it.
+    pub went_back: bool,
+    /// Until then, events of programs are missing that were reported as lost.
+    pub blind_until: Option<Timestamp>,
+    /// Losses so far that last until the pause or longer, each with its stream's place in
+    /// [`Recording::streams`](crate::Recording::streams).
+    pub losses: Vec<(Lost, usize)>,
+    /// What state dumps said of threads.
+    pub dumped: Vec<(Tid, Pid, Box<[u8]>)>,
+    /// Names of processes as they were when these last recorded something.
+    pub named: Vec<(Pid, String)>,
+    /// The user threads that LWPs ran when these last recorded something: process, number and name.
+    pub carried: Vec<(LwpSerial, (Option<Pid>, Task), String)>,
+}
