@@ -126,8 +126,8 @@ impl Statistics {
                     return;
                 }
                 let Ok(mut selection) = Selection::new(filter, recording) else { return };
-                let all = decisions.reads_before();
-                let events = recording.events_from(stream, range.begin, all);
+                let first = decisions.read_from().unwrap_or(range.begin);
+                let events = recording.events_from(stream, first, range.begin);
                 let decisions = decisions.of_stream(stream, recording, &mut selection);
                 let tally = Tally::of(recording, stream, range, events, decisions);
                 if let Ok(mut counted) = counted.lock() {

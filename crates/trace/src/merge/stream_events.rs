@@ -20,15 +20,13 @@ impl Recording {
     /// # Panics
     /// There is no such stream.
     pub fn events_of(&self, stream: usize) -> StreamEvents {
-        self.events_from(stream, Timestamp::MIN, false)
+        self.events_from(stream, Timestamp::MIN, Timestamp::MIN)
     }
 
-    /// The same from a time on, in nanoseconds since the clock's origin; with `all`, all packets before are
+    /// The same from a time on, in nanoseconds since the clock's origin; all packets from `first` on are
     /// looked at.
-    pub(crate) fn events_from(&self, stream: usize, from: Timestamp, all: bool) -> StreamEvents {
-        let stream = &self.streams()[stream];
-        let cursor = if all { self.cursor_over_all(stream, from) } else { self.cursor(stream, from) };
-        StreamEvents { cursor }
+    pub(crate) fn events_from(&self, stream: usize, first: Timestamp, from: Timestamp) -> StreamEvents {
+        StreamEvents { cursor: self.cursor_over(&self.streams()[stream], first, from) }
     }
 }
 

@@ -211,12 +211,13 @@ impl Recording {
 
     /// Reads what `stream` has from `from` on.
     pub(crate) fn cursor(&self, stream: &Stream, from: Timestamp) -> StreamCursor {
-        StreamCursor::new(&self.traces[stream.trace].decoder, &stream.files, from).losing(&stream.lost)
+        self.cursor_over(stream, from, from)
     }
 
-    /// The same, but all packets are looked at, whether or not their stamps are before `from`.
-    pub(crate) fn cursor_over_all(&self, stream: &Stream, from: Timestamp) -> StreamCursor {
-        StreamCursor::at_begin(&self.traces[stream.trace].decoder, &stream.files, from).losing(&stream.lost)
+    /// The same, but all packets from `first` on are looked at, whether or not their stamps are before
+    /// `from`; with [`Timestamp::MIN`] all.
+    pub(crate) fn cursor_over(&self, stream: &Stream, first: Timestamp, from: Timestamp) -> StreamCursor {
+        StreamCursor::new(&self.traces[stream.trace].decoder, &stream.files, first, from).losing(&stream.lost)
     }
 
     /// Reads on from where `stops` say, up to each file's `limit`.

@@ -13,7 +13,7 @@ use crate::time::range::TimeRange;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use tracewing_ctf::decode::Event;
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Pid, Tid, Timestamp};
 
 /// Number of events between two checks for cancellation.
 const PERIOD: u64 = 1 << 16;
@@ -23,8 +23,8 @@ const PERIOD: u64 = 1 << 16;
 pub(crate) struct Decisions {
     /// By their places in [`Recording::streams`].
     streams: Option<Vec<Bits>>,
-    /// Whether all that is before the range was read for them, too.
-    reads_before: bool,
+    /// From when on the recording was read for them, if that is before the range.
+    read_from: Option<Timestamp>,
     /// The LWPs that are selected, where certain ones are.
     lwps: Option<Lwps>,
 }
@@ -119,14 +119,14 @@ impl Decisions {
             }
         }
         let lwps = chosen.zip(selection.follower()).map(|(chosen, follower)| chosen.known_to(follower));
-        let reads_before = selection.reads().begin < range.begin;
-        Ok(Self { streams: Some(streams), reads_before, lwps })
+        let read_from = Some(selection.reads().begin).filter(|begin| *begin < range.begin);
+        Ok(Self { streams: Some(streams), read_from, lwps })
     }
 
-    /// Whether the events of a stream have to be counted from its first packet on. Which packets lie before
-    /// the range is known by their stamps, but their events may have others.
-    pub(crate) fn reads_before(&self) -> bool {
-        self.reads_before
+    /// From when on the events of a stream have to be counted, if that is before the range. Which packets lie
+    /// before the range is known by their stamps, but their events may have others.
+    pub(crate) fn read_from(&self) -> Option<Timestamp> {
+        self.read_from
     }
 
     /// The LWPs that are selected, where certain ones are.

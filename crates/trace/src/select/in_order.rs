@@ -17,6 +17,8 @@ use tracewing_units::Timestamp;
 pub(crate) struct OrderedSelection {
     selection: Selection,
     range: TimeRange,
+    /// When reading begins.
+    begin: Timestamp,
     follower: Option<Follower>,
 }
 
@@ -33,15 +35,14 @@ impl OrderedSelection {
     ) -> Result<Self, Error> {
         let selection = Selection::new(filter, recording)?;
         let follower = (places || selection.needs_places()).then(|| Follower::of(recording));
-        Ok(OrderedSelection { selection, range, follower })
+        let begin = if follower.is_some() { Timestamp::MIN } else { range.begin };
+        Ok(OrderedSelection { selection, range, begin, follower })
     }
 
-    /// What has to be read: the state at a time follows from all that is before.
+    /// What has to be read: the state at a time follows from all that is before, or since the checkpoint from
+    /// which [`Self::merge`] has continued.
     pub(crate) fn reads(&self) -> TimeRange {
-        match self.follower {
-            Some(_) => TimeRange { begin: Timestamp::MIN, ..self.range },
-            None => self.range,
-        }
+        TimeRange { begin: self.begin, ..self.range }
     }
 
     /// What has to be read of a recording, of which nothing was read so far: from its beginning on, or from
@@ -59,8 +60,8 @@ impl OrderedSelection {
         let Some(checkpoint) = checkpoint.filter(|checkpoint| !checkpoint.known.went_back) else {
             return (Merge::new(recording, self.reads()), Timestamp::MIN);
         };
-        let Checkpoint { merge, follower, known, .. } = checkpoint;
-        self.follower = Some(follower);
+        let Checkpoint { merge, follower, known, until, .. } = checkpoint;
+        (self.follower, self.begin) = (Some(follower), until.next());
         for (missing, stream) in &known.losses {
             let stream = &recording.streams()[*stream];
             if let Some(missing) = self.chosen_of(missing, stream) {

@@ -67,11 +67,17 @@ pub(crate) struct StreamCursor {
 }
 
 impl StreamCursor {
-    /// Reads from `from` on what the files have, in the order of their first packets.
-    pub(crate) fn new(decoder: &Arc<Decoder>, files: &[StreamFile], from: Timestamp) -> Self {
+    /// Reads from `from` on what the files have, in the order of their first packets. Packets before `first`
+    /// are not looked at; with [`Timestamp::MIN`] all are.
+    pub(crate) fn new(
+        decoder: &Arc<Decoder>,
+        files: &[StreamFile],
+        first: Timestamp,
+        from: Timestamp,
+    ) -> Self {
         let mut cursor = StreamCursor::at_begin(decoder, files, from);
         for (packets, file) in cursor.files.iter_mut().zip(files) {
-            file.seek(packets, from);
+            file.seek(packets, first);
         }
         cursor
     }

@@ -10,7 +10,9 @@ use crate::sched::{SchedLatencies, Slices};
 use crate::tasks::{Tasks, Thresholds};
 use crate::threads::Threads;
 use proptest::prelude::*;
+use std::fmt::Write;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -147,7 +149,30 @@ fn lines(recording: &Recording, filter: &Filter) -> Vec<String> {
         all.push(format!("list {result:?}\n{events}\n{warnings}"));
     }
     all.push(format!("{:?}", Statistics::collect(recording, filter)));
+    all.extend([false, true].map(|explained| copy(recording, filter, explained)));
     all
+}
+
+/// All files that `convert` writes of a recording; with `explained`, `extract`.
+fn copy(recording: &Recording, filter: &Filter, explained: bool) -> String {
+    let (folder, mut go_on) = (tempfile::tempdir().unwrap(), |_| ControlFlow::Continue(()));
+    let out = folder.path().join("copy");
+    let conversion = Conversion { version: None, filter: filter.clone(), explained };
+    let mut text = format!("{:?}", conversion.run(recording, &out, &mut go_on));
+    let (mut folders, mut files) = (vec![out.clone()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() { folders.push(entry) } else { files.push(entry) }
+        }
+    }
+    files.sort();
+    for file in files {
+        let mut hasher = DefaultHasher::new();
+        fs::read(&file).unwrap().hash(&mut hasher);
+        let name = file.strip_prefix(&out).unwrap().display();
+        write!(text, "\n{name} {:x}", hasher.finish()).unwrap();
+    }
+    text
 }
 
 fn table_of_threads(threads: Threads, ran: &Ran) -> String {

@@ -110,12 +110,12 @@ impl StreamRun<'_> {
 
     /// Writes the packets of a stream that lie in the range.
     fn packets(&mut self, choice: &mut Choice<'_>, copy: &mut StreamCopy<'_>) -> Result<(), Error> {
-        let all = self.run.decisions.reads_before() || self.run.naming.has_late();
         let (recording, from) = (self.run.recording, self.run.range.begin);
-        let mut cursor = match all {
-            true => recording.cursor_over_all(copy.stream, from),
-            false => recording.cursor(copy.stream, from),
+        let read_from = match self.run.naming.has_late() {
+            true => Some(Timestamp::MIN),
+            false => self.run.decisions.read_from(),
         };
+        let mut cursor = recording.cursor_over(copy.stream, read_from.unwrap_or(from), from);
         while cursor.begin_packet()? {
             let has_event = cursor.step()?;
             let side = self.side(&cursor, has_event);
