@@ -1,7 +1,7 @@
 //! What an analysis is: it takes events and changes of the super-trace's state, each as one value.
 
 use tracewing_trace::EventRef;
-use tracewing_trace::super_trace::{Change, Fold, Located, Name, Scope, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Located, Name, Part, Scope, Seen};
 use tracewing_units::{Cpu, Pid, Tid, Timestamp};
 
 /// An analysis of the super-trace: of events, and of the states of LWPs and user threads ([`Fold`]).
@@ -23,9 +23,10 @@ pub trait Analysis: Fold {
     /// Whether it takes [`Input::Earlier`].
     const EARLIER: bool = false;
 
-    /// Whether what it gives of a time depends on what was before only by the super-trace's state, by names
-    /// and by [`Input::Dumped`]. Then a run that has a checkpoint continues from there.
-    const STATE_ONLY: bool = false;
+    /// Whether what it gives of a time depends on what was before only by the super-trace's state, by names,
+    /// by [`Input::Dumped`], and by what it [takes](Self::take). Then a run that has a checkpoint continues
+    /// from there.
+    const CONTINUES: bool = false;
 
     /// Whether it uses a change immediately, not at the end of the thread that it is about: then it gets no
     /// changes of threads for which it is not known yet whether the filter lets them through.
@@ -42,6 +43,18 @@ pub trait Analysis: Fold {
     /// time.
     fn is_done(&self) -> bool {
         false
+    }
+
+    /// What it knows of the events so far that analyses of later ones have to know, for a checkpoint.
+    fn parts(&self) -> Vec<Part> {
+        Vec::new()
+    }
+
+    /// Takes what was known at the checkpoint from which it is to continue; false if it is not there: then it
+    /// gets all events.
+    fn take(&mut self, parts: &[Part]) -> bool {
+        let _ = parts;
+        true
     }
 
     /// Takes a checkpoint of a run that makes them: all up to a time has come.

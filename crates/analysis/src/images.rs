@@ -2,6 +2,7 @@
 //! replaces earlier ones from then on, since a library may be where another one was before, or another
 //! program.
 
+use crate::stored::stored;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -42,6 +43,13 @@ struct Process {
 pub(crate) struct Images {
     processes: HashMap<Option<Pid>, Process>,
     epoch: Epoch,
+}
+
+stored! {
+    SHAPE:
+    Image { addresses bias path epochs }
+    Process { began parent present past }
+    Images { processes epoch }
 }
 
 impl Images {

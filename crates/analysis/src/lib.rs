@@ -7,6 +7,7 @@
 //! | [`Locks`] | waits for locks, with waiters, holders, durations and places in the program |
 //! | [`Functions`] | number of calls, durations, and callers of functions; [`Calls`]: each call |
 //! | [`profile`] | the functions that samples hit, with their call chains |
+//! | [`Explanations`] | what events explain of later ones, for functions and samples |
 //! | [`Slices`] | each interval in which a thread had a CPU, its wait before, its waker |
 //! | [`Tasks`] | the polls of each task: their cost, the waits before them, and problems |
 //! | [`Threads`] | the time of each thread, user thread and process |
@@ -27,6 +28,7 @@ mod actor;
 mod analysis;
 mod breakdown;
 mod critical_path;
+mod explanations;
 mod filtered;
 mod functions;
 mod images;
@@ -42,6 +44,7 @@ mod run;
 mod sched;
 mod serials;
 mod shown;
+mod stored;
 mod subjects;
 mod tasks;
 mod threads;
@@ -54,6 +57,7 @@ pub use breakdown::{
     Start, Waits,
 };
 pub use critical_path::{CriticalPath, CriticalPaths, Match, NoPath, Step, Target, TargetFault, What, Why};
+pub use explanations::Explanations;
 pub use functions::{
     Call, CallNode, Calls, Certain, Figures, Function, FunctionId, FunctionRead, FunctionReader, FunctionRow,
     Functions, FunctionsTable, ThreadKey, Unmatched,

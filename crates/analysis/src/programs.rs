@@ -1,5 +1,6 @@
 //! Which program each process executes, and that it executes another one, by which all ends that it was at.
 
+use crate::stored::stored;
 use std::collections::HashMap;
 use tracewing_trace::super_trace::{LwpSerial, SuperTrace};
 use tracewing_units::{Pid, Timestamp};
@@ -10,6 +11,8 @@ pub(crate) struct Programs {
     /// Of a process: the serial number of its first thread, where that is known, and the program's number.
     known: HashMap<Pid, Option<(LwpSerial, u32)>>,
 }
+
+stored! { SHAPE: Programs { known } }
 
 impl Programs {
     /// Since when a process executes another program than when this was last asked.

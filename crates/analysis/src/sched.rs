@@ -125,7 +125,7 @@ impl<S: SliceSink> Slices<S> {
 
 impl<S: SliceSink> Analysis for Slices<S> {
     const EVENTS: bool = false;
-    const STATE_ONLY: bool = true;
+    const CONTINUES: bool = true;
 
     const AT_ONCE: bool = true;
 

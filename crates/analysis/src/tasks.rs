@@ -283,7 +283,7 @@ impl Live {
 
 impl Analysis for Tasks {
     const EVENTS: bool = false;
-    const STATE_ONLY: bool = true;
+    const CONTINUES: bool = true;
 
     fn input(&mut self, _: Input<'_>) {}
 }

@@ -233,7 +233,7 @@ struct Ended {
 
 impl Analysis for Threads {
     const EVENTS: bool = false;
-    const STATE_ONLY: bool = true;
+    const CONTINUES: bool = true;
 
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {

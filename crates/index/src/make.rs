@@ -13,7 +13,7 @@ use std::path::Path;
 use std::thread;
 use tracewing_analysis::{Analysis, FunctionId, Input, Loss, Names, Pairs, Party, Ran, ReadApart};
 use tracewing_timeline::{StateNames, States};
-use tracewing_trace::super_trace::{Change, Fold, Located, Pauses, Scope};
+use tracewing_trace::super_trace::{Change, Fold, Located, Part, Pauses, Scope};
 use tracewing_trace::{EventRef, Filter, Progress, Recording};
 use tracewing_units::Timestamp;
 
@@ -75,6 +75,10 @@ impl Analysis for Pass<'_> {
             Input::Lost(loss) => self.lost(loss),
             _ => {}
         }
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.parts.explained()
     }
 
     fn checkpoint(&mut self, until: Timestamp, bytes: Vec<u8>) {
@@ -201,6 +205,9 @@ pub(crate) fn make_as(
     body.write(&head);
     let failed = Cell::new(false);
     let mut pass = Pass::new(body, Pairs::of(recording, &Filter::default()), scratch, &failed);
+    if !pauses.are_over() {
+        pass.parts.keep_explanations();
+    }
     thread::scope(|scope| {
         if is_shared {
             pass.states.sink.writer.move_apart(scope, thread::Builder::new);

@@ -7,13 +7,14 @@ use crate::counters::Counters;
 use crate::own::{Own, OwnRead, OwnReader};
 use crate::row::RowKind;
 use std::collections::HashMap;
+use tracewing_analysis::profile::{ExplanationRead, ExplanationReader};
 use tracewing_analysis::{
-    Call, Calls, Function, FunctionId, FunctionRead, FunctionReader, LockRead, LockReader, LockUse, LockUses,
-    Loss, Pairs, Party, ThreadKey,
+    Call, Calls, Explanations, Function, FunctionId, FunctionRead, FunctionReader, LockRead, LockReader,
+    LockUse, LockUses, Loss, Pairs, Party, ThreadKey,
 };
 use tracewing_programs::symbols::Symbols;
 use tracewing_timeline::{Class, States, TrackId};
-use tracewing_trace::super_trace::{Carried, Located, Scope, Seen, TaskSerial};
+use tracewing_trace::super_trace::{Carried, Located, Part, Scope, Seen, TaskSerial};
 use tracewing_trace::{Classes, EventRef};
 use tracewing_units::{Pid, Task, Tid, Timestamp};
 
@@ -25,6 +26,7 @@ const DEEPEST: usize = 64;
 pub(crate) struct PartRead {
     function: Option<FunctionRead>,
     lock: Option<LockRead>,
+    explanation: Option<ExplanationRead>,
     own: Option<OwnRead>,
 }
 
@@ -35,6 +37,7 @@ pub(crate) struct PartReader {
     classes: Classes<bool>,
     functions: FunctionReader,
     locks: LockReader,
+    explanations: ExplanationReader,
     own: OwnReader,
 }
 
@@ -42,15 +45,17 @@ impl PartReader {
     /// Reads an event; `None` if it is about nothing that has parts.
     #[inline]
     pub(crate) fn read(&mut self, event: &EventRef<'_>) -> Option<PartRead> {
-        let Self { functions, locks, own, .. } = self;
-        let says =
-            *self.classes.of(event, |event| functions.knows(event) || locks.knows(event) || own.knows(event));
+        let Self { functions, locks, explanations, own, .. } = self;
+        let says = *self.classes.of(event, |event| {
+            functions.knows(event) || locks.knows(event) || explanations.knows(event) || own.knows(event)
+        });
         if says { self.read_said(event) } else { None }
     }
 
     fn read_said(&mut self, event: &EventRef<'_>) -> Option<PartRead> {
         let (function, lock) = (self.functions.read(event), self.locks.read(event));
-        Some(PartRead { function, lock, own: self.own.read(event) })
+        let (explanation, own) = (self.explanations.read(event), self.own.read(event));
+        Some(PartRead { function, lock, explanation, own })
     }
 }
 
@@ -66,6 +71,8 @@ pub(crate) struct Parts {
     pairs: Pairs,
     calls: Calls,
     locks: LockUses,
+    /// What checkpoints need, where they are made.
+    explanations: Option<Explanations>,
     own: Own,
     counters: Counters,
     /// Rows by thread and depth.
@@ -85,7 +92,21 @@ impl Parts {
     pub(crate) fn new(pairs: Pairs) -> Self {
         let (reader, calls, locks, own, counters) = Default::default();
         let (of_calls, of_locks, tasks, last_task, seen, room) = Default::default();
-        Parts { reader, pairs, calls, locks, own, counters, of_calls, of_locks, tasks, last_task, seen, room }
+        Parts {
+            reader,
+            pairs,
+            calls,
+            locks,
+            explanations: None,
+            own,
+            counters,
+            of_calls,
+            of_locks,
+            tasks,
+            last_task,
+            seen,
+            room,
+        }
     }
 
     /// Handles an event that this thread has decoded.
@@ -98,11 +119,12 @@ impl Parts {
     #[inline]
     pub(crate) fn located(
         &mut self,
-        read: Option<&mut PartRead>,
+        mut read: Option<&mut PartRead>,
         at: &Located<'_>,
         states: &mut States<Builder<'_>>,
     ) {
         self.learn(at, states);
+        self.explains(read.as_deref_mut(), at);
         match read {
             Some(read) => self.said(read, at, states),
             None => {
@@ -128,6 +150,26 @@ impl Parts {
                 self.own.event(own, at, states, &mut self.counters);
             }
         }
+    }
+
+    /// Notes what an event explains, for checkpoints.
+    #[inline]
+    fn explains(&mut self, read: Option<&mut PartRead>, at: &Located<'_>) {
+        if let Some(explanations) = &mut self.explanations {
+            let (function, said) =
+                read.map(|read| (read.function.as_ref(), read.explanation.take())).unwrap_or_default();
+            explanations.learn(function, said, at);
+        }
+    }
+
+    /// What was explained so far.
+    pub(crate) fn explained(&self) -> Vec<Part> {
+        self.explanations.as_ref().map(Explanations::parts).unwrap_or_default()
+    }
+
+    /// Keeps what checkpoints need.
+    pub(crate) fn keep_explanations(&mut self) {
+        self.explanations = Some(Explanations::default());
     }
 
     /// Makes states of what an event has ended.
@@ -239,11 +281,26 @@ impl Parts {
         let (of_calls, of_locks, tasks) = (self.of_calls.clone(), self.of_locks.clone(), self.tasks.clone());
         let (pairs, last_task, seen, room) =
             (self.pairs, self.last_task, self.seen.clone(), Default::default());
-        Parts { reader, pairs, calls, locks, own, counters, of_calls, of_locks, tasks, last_task, seen, room }
+        Parts {
+            reader,
+            pairs,
+            calls,
+            locks,
+            explanations: None,
+            own,
+            counters,
+            of_calls,
+            of_locks,
+            tasks,
+            last_task,
+            seen,
+            room,
+        }
     }
 
     /// Learns where code is from events before those that are indexed.
-    pub(crate) fn earlier(&mut self, read: Option<&mut PartRead>, at: &Located<'_>) {
+    pub(crate) fn earlier(&mut self, mut read: Option<&mut PartRead>, at: &Located<'_>) {
+        self.explains(read.as_deref_mut(), at);
         let Some(read) = read else { return self.calls.located_earlier(None, at) };
         read.own.iter_mut().for_each(|own| self.own.learn(own));
         self.calls.located_earlier(read.function.take(), at);

@@ -108,7 +108,7 @@ impl Fold for Placed<'_> {
 }
 
 impl Analysis for Placed<'_> {
-    const STATE_ONLY: bool = true;
+    const CONTINUES: bool = true;
     fn is_done(&self) -> bool {
         self.is_done
     }

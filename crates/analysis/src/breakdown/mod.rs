@@ -122,7 +122,7 @@ impl Breakdown {
 }
 
 impl Analysis for Breakdown {
-    const STATE_ONLY: bool = true;
+    const CONTINUES: bool = true;
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
         match input {

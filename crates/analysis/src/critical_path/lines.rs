@@ -119,7 +119,7 @@ impl<F: Read + Write + Seek> CriticalPaths<F> {
 
 impl<F: Read + Write + Seek> Analysis for CriticalPaths<F> {
     const EVENTS: bool = false;
-    const STATE_ONLY: bool = true;
+    const CONTINUES: bool = true;
 
     fn is_done(&self) -> bool {
         self.failed.is_some()

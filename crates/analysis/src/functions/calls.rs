@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::mem::take;
 use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
-use tracewing_trace::super_trace::{Located, Seen};
+use tracewing_trace::super_trace::{Located, Part, Seen};
 
-use super::event::{Counting, FunctionEvent, FunctionRead, FunctionReader, Which};
-use crate::images::{Epoch, Images};
-use crate::programs::Programs;
+use super::code::Code;
+use super::event::{FunctionEvent, FunctionRead, FunctionReader, Which};
+use crate::images::Epoch;
+use crate::stored::PartKind;
 
 /// The number of a function, in the order in which they were first seen.
 pub type FunctionId = u32;
@@ -105,11 +106,9 @@ enum Key {
 #[derive(Debug, Default)]
 pub struct Calls {
     reader: FunctionReader,
-    counting: Counting,
+    code: Code,
     keys: Vec<Key>,
     numbers: HashMap<Key, FunctionId>,
-    images: Images,
-    programs: Programs,
     threads: HashMap<ThreadKey, Thread>,
     unmatched: Unmatched,
     /// Whether events of programs are missing at this time.
@@ -133,16 +132,16 @@ impl Calls {
         report: &mut impl FnMut(ThreadKey, Timestamp, Call),
     ) -> bool {
         let (Some(activity), Some(tid)) = (at.activity, at.place.tid) else { return false };
-        self.images.follow(at);
+        self.code.images.follow(at);
         if read.is_none() && self.threads.is_empty() {
             return false;
         }
         let (process, time) = (at.place.process, activity.time);
         let key = (process, tid);
-        let event = read.and_then(|read| self.counting.only(read, process));
+        let event = read.and_then(|read| self.code.counting.only(read, process));
         // Other processes cannot be found: none of their calls can end.
         if (event.is_some() || self.threads.contains_key(&key))
-            && let Some(since) = self.programs.changed(at.state, process)
+            && let Some(since) = self.code.programs.changed(at.state, process)
         {
             self.replace(process, since, report);
         }
@@ -164,14 +163,13 @@ impl Calls {
 
     /// The same of an event that a [`FunctionReader`] has read.
     pub fn located_earlier(&mut self, read: Option<FunctionRead>, at: &Located<'_>) {
-        self.images.follow(at);
-        let process = at.place.process;
-        let event = read.and_then(|read| self.counting.only(read, process));
-        let Some(FunctionEvent::Image { begin, end, bias, path }) = event else { return };
-        if self.programs.changed(at.state, process).is_some() {
-            self.images.forget(process);
-        }
-        self.images.learn(process, begin..end, bias, path);
+        self.code.learn(read.as_ref(), at);
+    }
+
+    /// Takes what was known at a checkpoint; false if that is not there.
+    pub fn take_part(&mut self, parts: &[Part]) -> bool {
+        let code = PartKind::Functions.take(Code::SHAPE, parts);
+        code.map(|code| self.code = code).is_some()
     }
 
     /// A process executes another program.
@@ -181,7 +179,7 @@ impl Calls {
         since: Timestamp,
         report: &mut impl FnMut(ThreadKey, Timestamp, Call),
     ) {
-        self.images.forget(process);
+        self.code.images.forget(process);
         self.threads.retain(|key, thread| {
             let (of, _) = *key;
             if of != process {
@@ -242,7 +240,7 @@ impl Calls {
             FunctionEvent::Exit(which) => self.exit(which, key, time, report),
             FunctionEvent::NotFollowed => self.unmatched.not_followed += 1,
             FunctionEvent::Image { begin, end, bias, path } => {
-                self.images.learn(process, begin..end, bias, path);
+                self.code.images.learn(process, begin..end, bias, path);
             }
         }
     }
@@ -331,7 +329,7 @@ impl Calls {
             Key::Named(name) => return Function::Named(name.to_string()),
             Key::Address(process, epoch, address) => (*process, *epoch, *address),
         };
-        match self.images.at(process, address, epoch) {
+        match self.code.images.at(process, address, epoch) {
             Some((path, address)) => Function::InFile { path, address },
             None => Function::InMemory(address),
         }
@@ -341,7 +339,7 @@ impl Calls {
         let key = match which {
             Which::Named(name) => Key::Named(name),
             Which::Address(address) => {
-                let since = self.images.since(process, address, self.images.epoch());
+                let since = self.code.images.since(process, address, self.code.images.epoch());
                 Key::Address(process, since, address)
             }
         };

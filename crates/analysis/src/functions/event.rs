@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use tracewing_trace::super_trace::{Bytes, Stored};
 use tracewing_trace::{Classes, EventRef, Places};
 use tracewing_units::Pid;
 use tracewing_vocabulary::Class;
@@ -91,7 +92,7 @@ struct Known {
 /// What an event says about a function, whichever process it is of.
 #[derive(Debug)]
 pub struct FunctionRead {
-    event: FunctionEvent,
+    pub(super) event: FunctionEvent,
     /// Of one of several probes at one place.
     shared: Option<Shared>,
 }
@@ -158,12 +159,23 @@ pub(crate) struct Counting(HashMap<(Option<Pid>, usize, u64), usize>);
 impl Counting {
     /// What an event says; `None` if it repeats another probe's event.
     pub(crate) fn only(&mut self, read: FunctionRead, process: Option<Pid>) -> Option<FunctionEvent> {
-        if let Some(Shared { class, first, address }) = read.shared
-            && *self.0.entry((process, first, address)).or_insert(class) != class
-        {
-            return None;
-        }
-        Some(read.event)
+        self.counts(&read, process).then_some(read.event)
+    }
+
+    /// Whether an event does not repeat another probe's event.
+    pub(super) fn counts(&mut self, read: &FunctionRead, process: Option<Pid>) -> bool {
+        let Some(Shared { class, first, address }) = read.shared else { return true };
+        *self.0.entry((process, first, address)).or_insert(class) == class
+    }
+}
+
+impl Stored for Counting {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Stored::take(bytes).map(Self)
     }
 }
 

@@ -8,19 +8,22 @@
 //! | module | does |
 //! |---|---|
 //! | `event` | decodes events |
+//! | `code` | where code is |
 //! | `calls` | calls of each thread |
 //! | `figures` | times |
 
 mod calls;
+mod code;
 pub(crate) mod event;
 mod figures;
 
 use std::collections::{BTreeMap, HashMap};
 use tracewing_units::{Duration, Timestamp};
 
-use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Part, Scope, Seen};
 
 pub use self::calls::{Call, Calls, Certain, Function, FunctionId, ThreadKey, Unmatched};
+pub(crate) use self::code::Code;
 pub use self::event::{FunctionRead, FunctionReader};
 pub use self::figures::Figures;
 use crate::analysis::{Analysis, Input, Loss};
@@ -174,6 +177,12 @@ impl Fold for Functions {
 
 impl Analysis for Functions {
     const EARLIER: bool = true;
+
+    const CONTINUES: bool = true;
+
+    fn take(&mut self, parts: &[Part]) -> bool {
+        self.calls.take_part(parts)
+    }
 
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {

@@ -160,7 +160,7 @@ impl Episodes {
 }
 
 impl Analysis for Episodes {
-    const STATE_ONLY: bool = true;
+    const CONTINUES: bool = true;
     fn input(&mut self, _: Input<'_>) {}
 }
 

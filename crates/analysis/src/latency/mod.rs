@@ -385,7 +385,7 @@ impl Fold for Latency {
 }
 
 impl Analysis for Latency {
-    const STATE_ONLY: bool = true;
+    const CONTINUES: bool = true;
     const LEFT_OUT_EVENTS: bool = true;
 
     #[inline(always)]

@@ -1,9 +1,10 @@
 //! Samples and counters one by one, with the times at which they were taken: what is drawn of a profile.
 
 use tracewing_trace::EventRef;
-use tracewing_trace::super_trace::Seen;
+use tracewing_trace::super_trace::{Part, Seen};
 use tracewing_units::Cpu;
 
+use super::Explained;
 use super::event::{self, ProfileEvent, Reader};
 use super::function::{Frames, Function};
 use super::samples::Image;
@@ -42,6 +43,11 @@ impl Chains {
         if let Some((process, said)) = self.reader.explanation(event) {
             self.spaces.learn(process, said);
         }
+    }
+
+    /// Takes what was known at a checkpoint; false if that is not there.
+    pub fn take_part(&mut self, parts: &[Part]) -> bool {
+        Explained::of_parts(parts).map(|explained| self.spaces = explained.spaces).is_some()
     }
 
     /// What an event has found.

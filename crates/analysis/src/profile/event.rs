@@ -111,6 +111,11 @@ impl Reader {
         Some((process, said))
     }
 
+    /// Whether events of this class explain samples.
+    pub(super) fn explains(&mut self, event: &EventRef<'_>) -> bool {
+        self.class(event).is_some_and(|known| known.class != Class::Sample)
+    }
+
     /// Asked of every event of a recording.
     #[inline]
     fn class(&mut self, event: &EventRef<'_>) -> Option<&Known> {

@@ -1,6 +1,7 @@
 //! By how much counters have grown: they never go back, and no machine counts faster than a limit. Values
 //! that contradict that make the growth unknown.
 
+use crate::stored::stored;
 use tracewing_units::{Duration, Timestamp};
 
 /// More than a counter counts in a nanosecond: ten thousand processors do not complete as many instructions.
@@ -27,6 +28,12 @@ struct Counter {
     value: u64,
     /// Since the beginning of what is analysed; `None` if it is unknown.
     grown: Option<u64>,
+}
+
+stored! {
+    SHAPE:
+    Counter { name value grown }
+    Growth { counters at }
 }
 
 impl Growth {

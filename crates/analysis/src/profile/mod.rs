@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `event` | decodes events |
 //! | `spaces` | the code locations of each process |
+//! | `explained` | what events explain of samples |
 //! | `samples` | the samples as stacks of code |
 //! | `growth` | by how much counters have grown |
 //! | `chains` | samples and counters one by one |
@@ -15,6 +16,7 @@
 
 mod chains;
 mod event;
+mod explained;
 mod function;
 mod growth;
 mod named;
@@ -24,18 +26,18 @@ mod spaces;
 use std::collections::HashMap;
 
 use tracewing_trace::EventRef;
-use tracewing_trace::super_trace::{Change, Fold, Lwp, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Lwp, Part, Seen};
 use tracewing_units::Tid;
 
 pub use self::chains::{Chains, Looked, counted};
 use self::event::Reader;
+pub(crate) use self::explained::Explained;
+pub use self::explained::{ExplanationRead, ExplanationReader};
 pub use self::function::{Frames, Function, FunctionKind};
-use self::growth::Growth;
 pub use self::growth::most_counted;
 pub use self::named::{Group, Row, Shown, TreeLine};
 pub use self::samples::{Image, Samples};
 use self::samples::{Stack, Weight};
-use self::spaces::Spaces;
 use crate::analysis::{Analysis, Input};
 use crate::run::Ran;
 
@@ -43,11 +45,9 @@ use crate::run::Ran;
 #[derive(Debug, Default)]
 pub struct Profile {
     reader: Reader,
-    spaces: Spaces,
+    explained: Explained,
     stacks: HashMap<Stack, Weight>,
     names: HashMap<Tid, String>,
-    /// By stream.
-    counters: HashMap<usize, Growth>,
     sampling: Option<event::Sampling>,
     begun: bool,
 }
@@ -60,9 +60,9 @@ impl Profile {
 
     /// The samples counted, without names of functions.
     pub fn finish(self, ran: &Ran) -> Samples {
-        let counters = growth::sum(self.counters.into_values());
+        let counters = growth::sum(self.explained.counters.into_values());
         let event::Sampling { trigger, hertz, copies_stacks } = self.sampling.unwrap_or_default();
-        let (codes, mut programs) = self.spaces.finish();
+        let (codes, mut programs) = self.explained.spaces.finish();
         if ran.recorded.lacks_programs {
             programs.clear();
         }
@@ -100,6 +100,13 @@ impl Profile {
 }
 
 impl Analysis for Profile {
+    const CONTINUES: bool = true;
+
+    fn take(&mut self, parts: &[Part]) -> bool {
+        let explained = Explained::of_parts(parts);
+        explained.map(|explained| self.explained = explained).is_some()
+    }
+
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
         match input {
@@ -117,10 +124,8 @@ impl Profile {
     }
 
     fn explained(&mut self, event: &EventRef<'_>) {
-        let Some((process, said)) = self.reader.explanation(event) else { return };
-        if let Some(values) = self.spaces.learn(process, said) {
-            let at = event.stamp().map(|stamp| stamp.time);
-            self.counters.entry(event.stream_index()).or_default().note(values, at, self.begun);
+        if let Some(read) = ExplanationRead::of(&mut self.reader, event) {
+            self.explained.learn(read, self.begun);
         }
     }
 
@@ -137,7 +142,7 @@ impl Profile {
         {
             self.names.insert(first, name.to_owned());
         }
-        let (codes, user_from) = self.spaces.chain(process, &sample);
+        let (codes, user_from) = self.explained.spaces.chain(process, &sample);
         let stack = Stack { process, tid: seen.place.tid, codes, user_from };
         let weight = self.stacks.entry(stack).or_default();
         weight.samples += 1;

@@ -41,6 +41,12 @@ pub(super) struct Codes {
 }
 
 impl Codes {
+    /// Those of files, of functions of the kernel and of functions that were compiled at run time, none of
+    /// which was asked for.
+    pub(super) fn of(images: Vec<Image>, kernel: Vec<String>, jit: Vec<String>) -> Self {
+        Self { images, kernel, jit, codes: Vec::new(), numbers: HashMap::new() }
+    }
+
     pub(super) fn number(&mut self, code: Code) -> u32 {
         *self.numbers.entry(code).or_insert_with(|| {
             self.codes.push(code);

@@ -7,6 +7,8 @@ use tracewing_vocabulary::profile::is_generated;
 
 use super::event::{Mapping, ProfileEvent, Sample};
 use super::samples::{Code, Codes, Image};
+use crate::stored::stored;
+use tracewing_trace::super_trace::{Bytes, Stored};
 
 /// Mappings of a process that are kept.
 const MAPPINGS: usize = 1 << 16;
@@ -22,6 +24,12 @@ struct Mapped {
     image: u32,
     /// Not of a file.
     is_generated: bool,
+}
+
+stored! {
+    SHAPE:
+    Mapped { end offset image is_generated }
+    Image { path build_id }
 }
 
 /// By where it begins.
@@ -195,6 +203,47 @@ impl Spaces {
         let path = |image: u32| self.codes.images[image as usize].path.clone();
         let programs = self.programs.iter().map(|(process, image)| (*process, path(*image))).collect();
         (self.codes, programs)
+    }
+}
+
+/// Without the code that was asked for, of which there is none at a checkpoint.
+impl Stored for Spaces {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { processes, kernel, jit, jit_names: _, images: _, programs, codes } = self;
+        codes.images.put(out);
+        codes.kernel.put(out);
+        codes.jit.put(out);
+        processes.put(out);
+        kernel.put(out);
+        jit.put(out);
+        programs.put(out);
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        let codes = Codes::of(Stored::take(bytes)?, Stored::take(bytes)?, Stored::take(bytes)?);
+        let this = Self {
+            processes: Stored::take(bytes)?,
+            kernel: Stored::take(bytes)?,
+            jit: Stored::take(bytes)?,
+            jit_names: codes.jit.iter().cloned().zip(0..).collect(),
+            images: codes.images.iter().cloned().zip(0..).collect(),
+            programs: Stored::take(bytes)?,
+            codes,
+        };
+        this.has_names().then_some(this)
+    }
+}
+
+impl Spaces {
+    /// Whether all numbers are those of a file or a name.
+    fn has_names(&self) -> bool {
+        let is_of = |number: u32, count: usize| (number as usize) < count;
+        let Codes { images, kernel, jit, .. } = &self.codes;
+        let mut mapped = self.processes.values().flat_map(Space::values).map(|mapped| mapped.image);
+        mapped.all(|image| is_of(image, images.len()))
+            && self.programs.values().all(|image| is_of(*image, images.len()))
+            && self.kernel.values().all(|(_, name)| is_of(*name, kernel.len()))
+            && self.jit.values().flat_map(BTreeMap::values).all(|(_, name)| is_of(*name, jit.len()))
     }
 }
 

@@ -4,7 +4,7 @@
 //! A run that continues is in the state of one that has read everything up to there, and no event of its
 //! range. What that has learned from earlier events is in the checkpoint (the state, names, what state dumps
 //! said, losses that last into the range, what a filter has to know of processes and user threads), or the
-//! run does without one (see [`Analysis::STATE_ONLY`]).
+//! run does without one (see [`Analysis::CONTINUES`]).
 
 use super::Run;
 use super::missing::Missing;
@@ -28,9 +28,11 @@ pub(super) struct Keeper {
 impl<A: Analysis> Run<'_, A> {
     /// Where reading begins: the last checkpoint before the range, or the recording's beginning.
     pub(super) fn begins<'r>(&mut self, recording: &'r Recording) -> Ahead<'r> {
-        let needs_events = A::BEFORE || A::EARLIER || !A::STATE_ONLY;
+        let needs_events = A::BEFORE || !A::CONTINUES;
         let time = self.range.begin.min(self.range.end);
-        match Some(time).filter(|_| !needs_events).and_then(|time| Checkpoint::before(recording, time)) {
+        let checkpoint =
+            Some(time).filter(|_| !needs_events).and_then(|time| Checkpoint::before(recording, time));
+        match checkpoint.filter(|checkpoint| self.filtered.analysis().take(&checkpoint.known.parts)) {
             Some(checkpoint) => self.continues(recording, checkpoint),
             None => Ahead::all(recording, Pauses::none()),
         }
@@ -90,11 +92,17 @@ impl<A: Analysis> Run<'_, A> {
             ..Known::default()
         };
         self.filtered.put(&mut known);
-        if let Some((until, bytes)) = pause.checkpoint(recording, &self.follower, &known)
-            && (keeper.bytes + bytes.len() as u64).saturating_mul(keeper.share) <= read
-        {
-            keeper.bytes += bytes.len() as u64;
-            self.filtered.analysis().checkpoint(until, bytes);
+        known.parts = self.filtered.analysis().parts();
+        // Where all of it is too much, some analyses cannot continue from there.
+        for parts in [known.parts.len(), 0] {
+            known.parts.truncate(parts);
+            if let Some((until, bytes)) = pause.checkpoint(recording, &self.follower, &known)
+                && (keeper.bytes + bytes.len() as u64).saturating_mul(keeper.share) <= read
+            {
+                keeper.bytes += bytes.len() as u64;
+                self.filtered.analysis().checkpoint(until, bytes);
+                break;
+            }
         }
         true
     }

@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Call, Calls, FunctionId, Loss, ThreadKey};
 use tracewing_trace::Zone;
-use tracewing_trace::super_trace::{Change, Fold, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Part, Seen};
 use tracewing_units::{Duration, Timestamp};
 
 /// Maximum number of lines that wait for the end of their call.
@@ -163,6 +163,12 @@ impl<W: Write> Analysis for Replay<W> {
     const AT_ONCE: bool = true;
 
     const EARLIER: bool = true;
+
+    const CONTINUES: bool = true;
+
+    fn take(&mut self, parts: &[Part]) -> bool {
+        self.calls.take_part(parts)
+    }
 
     fn is_done(&self) -> bool {
         self.lines.written.is_err() || self.lines.left == 0

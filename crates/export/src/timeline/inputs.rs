@@ -2,14 +2,25 @@
 
 use super::Timeline;
 use crate::change::Change;
+use tracewing_analysis::profile::Chains;
 use tracewing_analysis::{Analysis, Input, Loss, Party, Seen};
 use tracewing_timeline::StateId;
 use tracewing_trace::EventRef;
-use tracewing_trace::super_trace::{self, Kind, Lwp, Scope};
+use tracewing_trace::super_trace::{self, Kind, Lwp, Part, Scope};
 use tracewing_units::{Cpu, Timestamp};
 
 impl Analysis for Timeline {
     const EARLIER: bool = true;
+
+    const CONTINUES: bool = true;
+
+    fn take(&mut self, parts: &[Part]) -> bool {
+        let has_all = self.chains.take_part(parts) && self.calls.take_part(parts);
+        if !has_all {
+            self.chains = Chains::default();
+        }
+        has_all
+    }
 
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {

@@ -168,7 +168,7 @@ impl<'r> Checkpoint<'r> {
 
     /// The one in these bytes.
     fn of(recording: &'r Recording, bytes: &[u8]) -> Option<Self> {
-        let mut bytes = Bytes(bytes);
+        let mut bytes = Bytes::new(bytes);
         if u64::take(&mut bytes)? != version(recording) {
             return None;
         }
@@ -182,7 +182,7 @@ impl<'r> Checkpoint<'r> {
         let has_streams = known.losses.iter().all(|(_, stream)| *stream < recording.streams().len());
         // No more threads can have been than events, which have a byte at least.
         let serials = state.serials.max(state.programs.serials) as u64;
-        if !bytes.0.is_empty() || !has_streams || serials > recording.bytes() {
+        if !bytes.are_over() || !has_streams || serials > recording.bytes() {
             return None;
         }
         let merge = Merge::continued(recording, until.next(), last);

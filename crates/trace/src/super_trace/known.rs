@@ -24,4 +24,15 @@ pub struct Known {
     pub named: Vec<(Pid, String)>,
     /// The user threads that LWPs ran when these last recorded something: process, number and name.
     pub carried: Vec<(LwpSerial, (Option<Pid>, Task), String)>,
+    /// What analyses know.
+    pub parts: Vec<Part>,
+}
+
+/// What analyses of one kind know of earlier events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Which kind.
+    pub kind: u8,
+    /// Their own form.
+    pub bytes: Box<[u8]>,
 }

@@ -60,12 +60,13 @@ pub use comm::Comm;
 pub use coverage::{Coverage, Interrupts};
 pub use doing::{Doing, Mode, Waker};
 pub use fold::{Change, Fold};
-pub use known::Known;
+pub use known::{Known, Part};
 pub use lwp::{Lwp, Program};
 pub use place::{Carried, Place};
 pub use seen::{Follower, Located, Seen};
 pub use serial::{LwpSerial, Serial, TaskSerial};
 pub use state::SuperTrace;
+pub use stored::{Bytes, Stored, shape};
 pub use unseen::{AllUnseen, Unseen};
 pub use user_thread::UserThread;
 

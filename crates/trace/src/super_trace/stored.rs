@@ -10,14 +10,15 @@
 mod types;
 
 pub(super) use types::SHAPE;
+pub use types::shape;
 
-use super::map::Map;
 use super::numbers::{Number, Numbers};
-use std::collections::BTreeMap;
-use std::hash::Hash;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
+use std::ops::Range;
 
 /// A value that is written as bytes, and read from them.
-pub(super) trait Stored: Sized {
+pub trait Stored: Sized {
     /// Appends the value.
     fn put(&self, out: &mut Vec<u8>);
 
@@ -27,9 +28,19 @@ pub(super) trait Stored: Sized {
 
 /// What is left of some bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bytes<'b>(pub(super) &'b [u8]);
+pub struct Bytes<'b>(&'b [u8]);
 
 impl<'b> Bytes<'b> {
+    /// All of these.
+    pub fn new(bytes: &'b [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Whether nothing is left.
+    pub fn are_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn first(&mut self, count: usize) -> Option<&'b [u8]> {
         let (first, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -234,9 +245,9 @@ impl<K: Number + Stored, V: Stored> Stored for Numbers<K, V> {
 }
 
 /// By its keys, so that the same map gives the same bytes.
-impl<K: Stored + Copy + Ord + Hash, V: Stored> Stored for Map<K, V> {
+impl<K: Stored + Ord + Hash, V: Stored, S: BuildHasher + Default> Stored for HashMap<K, V, S> {
     fn put(&self, out: &mut Vec<u8>) {
-        let sorted: BTreeMap<K, &V> = self.iter().map(|(key, value)| (*key, value)).collect();
+        let sorted: BTreeMap<&K, &V> = self.iter().collect();
         sorted.len().put(out);
         for (key, value) in sorted {
             key.put(out);
@@ -245,12 +256,42 @@ impl<K: Stored + Copy + Ord + Hash, V: Stored> Stored for Map<K, V> {
     }
 
     fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
-        let mut all = Map::default();
+        let mut all = HashMap::default();
         for _ in 0..bytes.length()? {
             let key = K::take(bytes)?;
             all.insert(key, V::take(bytes)?);
         }
         Some(all)
+    }
+}
+
+impl<K: Stored + Ord, V: Stored> Stored for BTreeMap<K, V> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.len().put(out);
+        for (key, value) in self {
+            key.put(out);
+            value.put(out);
+        }
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        let mut all = BTreeMap::new();
+        for _ in 0..bytes.length()? {
+            let key = K::take(bytes)?;
+            all.insert(key, V::take(bytes)?);
+        }
+        Some(all)
+    }
+}
+
+impl<T: Stored> Stored for Range<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.start.put(out);
+        self.end.put(out);
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Some(T::take(bytes)?..T::take(bytes)?)
     }
 }
 
@@ -263,7 +304,7 @@ mod tests {
         for number in [0, 1, -1, 63, -64, 64, i64::from(i32::MIN), i64::MAX, i64::MIN] {
             let mut bytes = Vec::new();
             number.put(&mut bytes);
-            assert_eq!(i64::take(&mut Bytes(&bytes)), Some(number));
+            assert_eq!(i64::take(&mut Bytes::new(&bytes)), Some(number));
             bytes.pop();
             assert_eq!(i64::take(&mut Bytes(&bytes)), None);
         }

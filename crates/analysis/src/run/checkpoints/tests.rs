@@ -3,7 +3,10 @@
 use crate::analysis::{Analysis, Input, ReadApart};
 use crate::breakdown::Breakdown;
 use crate::critical_path::{CriticalPaths, Target};
+use crate::explanations::Explanations;
+use crate::functions::{FunctionRead, FunctionReader, Functions};
 use crate::latency::{EventPattern, Latency, Nesting, Question};
+use crate::profile::{ExplanationRead, ExplanationReader, Frames, Group, Image, Profile};
 use crate::run::tests::recordings;
 use crate::run::{Ran, run_apart, run_as};
 use crate::sched::{SchedLatencies, Slices};
@@ -20,18 +23,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 use tracewing_rules::ProcessPattern;
-use tracewing_trace::super_trace::{Change, Checkpoint, Fold, Located, Pauses};
+use tracewing_trace::super_trace::{Change, Checkpoint, Fold, Located, Part, Pauses};
 use tracewing_trace::{
     Checkpoints, Conversion, EventRef, Filter, Format, Listing, Recording, Statistics, ThreadPattern,
     TimePoint,
 };
 use tracewing_units::{Cpu, Duration, Timestamp};
 
-/// Takes checkpoints, and counts everything else.
+/// Takes checkpoints, and what they need of events, and counts everything else.
 #[derive(Debug, Default)]
 struct Keeps {
     kept: Vec<(Timestamp, Vec<u8>)>,
     changes: u64,
+    reader: Reader,
+    explanations: Explanations,
+}
+
+/// Reads what events explain.
+#[derive(Debug, Default)]
+struct Reader(FunctionReader, ExplanationReader);
+
+type Read = (Option<FunctionRead>, Option<ExplanationRead>);
+
+impl Reader {
+    fn read(&mut self, event: &EventRef<'_>) -> Read {
+        (self.0.read(event), self.1.read(event))
+    }
+}
+
+impl Keeps {
+    fn learn(&mut self, read: Option<&mut Read>, at: &Located<'_>) {
+        let (function, said) = read.map(|(function, said)| (function.as_ref(), said.take())).unzip();
+        self.explanations.learn(function.flatten(), said.flatten(), at);
+    }
 }
 
 impl Fold for Keeps {
@@ -41,24 +65,39 @@ impl Fold for Keeps {
 }
 
 impl Analysis for Keeps {
+    const EARLIER: bool = true;
+
     fn checkpoint(&mut self, until: Timestamp, bytes: Vec<u8>) {
         self.kept.push((until, bytes));
     }
 
-    fn input(&mut self, _: Input<'_>) {}
+    fn parts(&self) -> Vec<Part> {
+        self.explanations.parts()
+    }
+
+    fn input(&mut self, input: Input<'_>) {
+        if let Input::Earlier(seen) | Input::Event(seen) = input {
+            let mut read = self.reader.read(seen.event);
+            self.learn(Some(&mut read), &seen.located());
+        }
+    }
 }
 
 impl ReadApart for Keeps {
-    type Reader = ();
-    type Read = ();
+    type Reader = Reader;
+    type Read = Read;
 
-    fn read((): &mut (), _: &EventRef<'_>) -> Option<()> {
-        None
+    fn read(reader: &mut Reader, event: &EventRef<'_>) -> Option<Read> {
+        Some(reader.read(event)).filter(|read| read.0.is_some() || read.1.is_some())
     }
 
-    fn located(&mut self, _: Option<&mut ()>, _: &Located<'_>) {}
+    fn located(&mut self, read: Option<&mut Read>, at: &Located<'_>) {
+        self.learn(read, at);
+    }
 
-    fn located_earlier(&mut self, _: Option<&mut ()>, _: &Located<'_>) {}
+    fn located_earlier(&mut self, read: Option<&mut Read>, at: &Located<'_>) {
+        self.learn(read, at);
+    }
 }
 
 /// All checkpoints of a recording at some times that can be used.
@@ -109,6 +148,10 @@ fn results(recording: &Recording, filter: &Filter, ahead: bool) -> Vec<String> {
         format!("{:?}", slices.sink.finish(ran))
     });
     result!(Breakdown::new(), |breakdown: Breakdown, ran: &_| format!("{:?}", breakdown.finish(ran)));
+    result!(Functions::new(), |functions: Functions, ran: &_| {
+        format!("{:?}", functions.finish(ran, &mut |function| format!("{function:?}")))
+    });
+    result!(Profile::new(), samples);
     let pattern = |name: &str| name.parse::<EventPattern>().unwrap();
     let question = Question {
         begin: pattern("sched_waking"),
@@ -135,6 +178,18 @@ fn results(recording: &Recording, filter: &Filter, ahead: bool) -> Vec<String> {
     }
     all.extend(lines(recording, filter));
     all
+}
+
+fn samples(profile: Profile, ran: &Ran) -> String {
+    let mut name = |image: &Image, offset: u64| Frames {
+        name: Some(format!("{image:?} {offset}")),
+        ..Frames::default()
+    };
+    let shown = profile.finish(ran).name(&mut name);
+    let (samples, rows) = (shown.samples(), shown.histogram(Group::Thread));
+    let programs: Vec<_> = rows.iter().map(|row| shown.program(row.process)).collect();
+    let of = (&samples.counters, &samples.trigger, samples.hertz, samples.lost);
+    format!("{:?} {rows:?} {programs:?} {of:?}", shown.folded())
 }
 
 /// What `list` prints of a recording, and what `stats` counts.

@@ -8,7 +8,7 @@ use crate::super_trace::calls::{Calls, Now};
 use crate::super_trace::comm::Comm;
 use crate::super_trace::cpu::CpuState;
 use crate::super_trace::doing::{Mode, Waker};
-use crate::super_trace::known::Known;
+use crate::super_trace::known::{Known, Part};
 use crate::super_trace::lwp::{Carries, Dumped, Lwp, Program, Sight, State as LwpState};
 use crate::super_trace::origins::Origins;
 use crate::super_trace::serial::{LwpSerial, TaskSerial};
@@ -16,7 +16,7 @@ use crate::super_trace::user_thread::{Key, Owner, State as TaskState, UserThread
 use tracewing_units::{Cpu, Origin, Pid, Task, Tid, Timestamp};
 
 /// Changes with the list of types and fields.
-pub(in super::super) const SHAPE: u64 = sum(LIST.as_bytes());
+pub(in super::super) const SHAPE: u64 = shape(LIST);
 
 macro_rules! stored {
     (
@@ -101,7 +101,8 @@ stored! {
             cpu interrupt call mode is_kernel process tid name lwp user_thread user_thread_serial
         }
         Lost { kind count range }
-        Known { events latest went_back blind_until losses dumped named carried }
+        Known { events latest went_back blind_until losses dumped named carried parts }
+        Part { kind bytes }
     }
     enums {
         LwpState {
@@ -161,8 +162,9 @@ impl Stored for Comm {
     }
 }
 
-/// FNV-1a.
-const fn sum(bytes: &[u8]) -> u64 {
+/// A number that differs for different lists of types and fields (FNV-1a).
+pub const fn shape(list: &str) -> u64 {
+    let bytes = list.as_bytes();
     let (mut sum, mut at) = (0xcbf2_9ce4_8422_2325_u64, 0);
     while at < bytes.len() {
         sum = (sum ^ bytes[at] as u64).wrapping_mul(0x0100_0000_01b3);
