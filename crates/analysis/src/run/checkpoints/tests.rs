@@ -260,8 +260,11 @@ fn changed(path: &Path, changes: &[(u8, u16)]) -> TempDir {
     copy
 }
 
+/// How many changes there are.
+const KINDS: u8 = 5;
+
 /// A stream without a packet, with two packets in another order, with a packet once more, or with one whose
-/// header says that it ends when it begins.
+/// header says that it ends when it begins, or that it begins with the one before it.
 fn change(bytes: &[u8], kind: u8, place: usize) -> Vec<u8> {
     let (mut packets, mut rest) = (Vec::new(), bytes);
     // Its size in bits follows magic, UUID, two ids, two stamps and another size.
@@ -273,7 +276,7 @@ fn change(bytes: &[u8], kind: u8, place: usize) -> Vec<u8> {
     }
     if packets.len() > 1 {
         let place = place % (packets.len() - 1);
-        match kind % 4 {
+        match kind % KINDS {
             0 => _ = packets.remove(place),
             1 => packets.swap(place, place + 1),
             2 => packets.insert(place, packets[place]),
@@ -281,9 +284,14 @@ fn change(bytes: &[u8], kind: u8, place: usize) -> Vec<u8> {
         }
     }
     let mut packets: Vec<Vec<u8>> = packets.into_iter().map(<[u8]>::to_vec).collect();
-    if kind % 4 == 3 && !packets.is_empty() {
-        let place = place % packets.len();
-        packets[place].copy_within(32..40, 40);
+    let place = place % packets.len().max(1);
+    match kind % KINDS {
+        3 if !packets.is_empty() => packets[place].copy_within(32..40, 40),
+        4 if place > 0 => {
+            let begin = packets[place - 1][32..40].to_vec();
+            packets[place][32..40].copy_from_slice(&begin);
+        }
+        _ => {}
     }
     packets.concat()
 }
@@ -386,7 +394,7 @@ proptest! {
     #[test]
     fn a_window_of_a_damaged_recording_is_the_same(
         recording in 0..6_usize,
-        changes in prop::collection::vec((0..4_u8, any::<u16>()), 4),
+        changes in prop::collection::vec((0..KINDS, any::<u16>()), 4),
         at in prop::collection::vec(0.0..1.0, 1..4),
         windows in prop::collection::vec((0.0..1.0_f64, 0.0..1.2_f64, any::<bool>()), 1..3),
     ) {
@@ -413,6 +421,69 @@ proptest! {
         prop_assume!(written.chosen > 10);
         compare(&out, &at, &[(from, 1.0, false)]);
     }
+}
+
+/// A recording, of which readers continue from this checkpoint.
+fn continued(path: &Path, bytes: &[u8]) -> Recording {
+    let recording = opened(path);
+    recording.use_checkpoints(Box::new(One(bytes.to_vec(), Arc::default())));
+    recording
+}
+
+/// Which user threads LWPs ran last is known, and not only by the state, which says what they run now.
+#[test]
+fn a_filter_knows_user_threads_from_any_checkpoint() {
+    let mut windows = 0;
+    for path in recordings() {
+        let recording = opened(&path);
+        let (begin, end) = (recording.begin().unwrap(), recording.end().unwrap());
+        let times: Vec<_> = (1..200).map(|part| begin + (end - begin) / 200 * part).collect();
+        for (until, bytes) in kept(&recording, &times) {
+            let other = continued(&path, &bytes);
+            let known = Checkpoint::before(&other, until.next()).unwrap().known;
+            let Some((_, (_, task), _)) = known.carried.first() else { continue };
+            let predicate = Some(format!("$task == {}", task.0).parse().unwrap());
+            let from = Some(TimePoint::Absolute(until.next()));
+            let threads = vec![ThreadPattern::new(&task.0.to_string())];
+            for filter in [
+                Filter { from: from.clone(), threads, ..Filter::default() },
+                Filter { from: from.clone(), predicate, ..Filter::default() },
+            ] {
+                let [expected, found] = [&recording, &other].map(|recording| {
+                    let (mut threads, mut go_on) = (Threads::new(), |_| ControlFlow::Continue(()));
+                    let ran = run_as(recording, &filter, &mut threads, false, &mut go_on).unwrap();
+                    table_of_threads(threads, &ran)
+                });
+                assert!(found == expected, "{}: {filter:?}\n{found}\n{expected}", path.display());
+                windows += 1;
+            }
+        }
+    }
+    assert!(windows > 20, "{windows}");
+}
+
+/// Packets before the window may have events of it.
+#[test]
+fn a_copy_of_a_recording_whose_packets_overlap_is_the_same() {
+    let mut copies = 0;
+    for path in recordings() {
+        let folder = changed(&path, &[(4, 1), (4, 2)]);
+        let recording = opened(folder.path());
+        let (begin, end) = (recording.begin().unwrap(), recording.end().unwrap());
+        let time = |part: u64| begin + (end - begin) / 40 * part;
+        let tids = filters(&recording)[0].tids.clone();
+        for (until, bytes) in kept(&recording, &[time(1)]) {
+            for from in (2..40).step_by(3).map(time).filter(|from| *from > until) {
+                let to = from + (end - begin) / 40;
+                let [from, to] = [from, to].map(|time| Some(TimePoint::Absolute(time)));
+                let filter = Filter { from, to, tids: tids.clone(), ..Filter::default() };
+                let found = copy(&continued(folder.path(), &bytes), &filter, false);
+                assert_eq!(found, copy(&recording, &filter, false), "{}: {until:?}", path.display());
+                copies += 1;
+            }
+        }
+    }
+    assert!(copies > 20, "{copies}");
 }
 
 #[test]
