@@ -76,10 +76,12 @@ enum By {
 impl Args {
     /// How to get a shorter table than one of so many rows.
     fn advice(&self, rows: usize) -> Option<String> {
-        let is_long = self.by == By::Task && self.table.first.count.is_none() && rows >= MANY;
-        is_long.then(|| {
-            format!("{rows} rows: --by name has one for all tasks of a name, -n 20 prints the first 20")
-        })
+        let is_long = self.table.first.count.is_none() && rows >= MANY;
+        let by = match self.by {
+            By::Task => "--by name has one for all tasks of a name, ",
+            By::Name => "",
+        };
+        is_long.then(|| format!("{rows} rows: {by}-n 20 prints the first 20"))
     }
 }
 
@@ -319,7 +321,8 @@ mod tests {
             Args::from_arg_matches(&matches).unwrap().advice(rows)
         };
         assert!(advice("t", 2000).unwrap().starts_with("2000 rows: --by name"));
-        for (line, rows) in [("t", 999), ("t -n 5", 2000), ("t --by name", 2000)] {
+        assert_eq!(advice("t --by name", 2000).unwrap(), "2000 rows: -n 20 prints the first 20");
+        for (line, rows) in [("t", 999), ("t -n 5", 2000), ("t --by name", 999)] {
             assert_eq!(advice(line, rows), None, "{line}");
         }
     }

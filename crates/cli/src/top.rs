@@ -38,6 +38,8 @@ use view::View;
 
 /// Rows of a table that is printed over and over.
 const ROWS: u64 = 10;
+/// After this time, top says so if nothing has been recorded.
+const SILENCE: Duration = Duration::from_secs(2);
 /// Time between two looks at the recording, and at the keys.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -140,7 +142,7 @@ enum Output {
 
 fn show(args: &Args, source: &mut Source, output: &mut Output, watch: &Watch) -> Result<ExitCode> {
     let begin = Instant::now();
-    let mut next = begin;
+    let (mut next, mut is_silent) = (begin, matches!(output, Output::Plain));
     loop {
         let is_over = args.duration.is_some_and(|duration| begin.elapsed() >= duration);
         source.look()?;
@@ -149,6 +151,11 @@ fn show(args: &Args, source: &mut Source, output: &mut Output, watch: &Watch) ->
             chosen::keep(&mut window, &args.processes.patterns());
             next = Instant::now() + args.interval;
             output.take(args, window, source.late())?;
+            is_silent = false;
+        }
+        if is_silent && (is_over || source.has_ended() || begin.elapsed() >= SILENCE) {
+            print_warning("no event has been recorded so far");
+            is_silent = false;
         }
         if watch.is_stopped() {
             return Ok(ExitCode::from(STOPPED));

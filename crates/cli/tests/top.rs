@@ -210,6 +210,15 @@ fn without_a_terminal_tables_follow_each_other() {
 }
 
 #[test]
+fn that_nothing_was_recorded_is_said() {
+    let mut recorded = Recorded::new(&["--no-kernel"]);
+    let top = recorded.top(&["--for", "0.5"]).ran();
+    assert_eq!((top.text(), top.status.code()), (String::new(), Some(0)), "{}", top.notes());
+    assert!(top.notes().contains("no event has been recorded so far"), "{}", top.notes());
+    recorded.ends();
+}
+
+#[test]
 fn only_chosen_processes_are_shown() {
     if !traceable() {
         return;
