@@ -150,10 +150,14 @@ fn the_index_that_is_left_is_that_of_the_complete_recording() {
     let tracks = viewer.ask("tracks", "{}");
     // Rows without a place yet get other numbers.
     let is_placed = |row: &&Value| row["kind"] == "thread" && row["id"].as_u64() < Some(1 << 31);
-    let busy = tracks["rows"].as_array().unwrap().iter().filter(is_placed);
-    let busiest = busy.max_by_key(|row| row["used"].as_u64()).unwrap()["id"].clone();
-    let certain = viewer.ask("live", &object!({ "rows": [busiest] }).to_string())["certain"][0].as_u64();
-    let certain = certain.expect("the shell has not ended");
+    let mut busy: Vec<&Value> = tracks["rows"].as_array().unwrap().iter().filter(is_placed).collect();
+    busy.sort_by_key(|row| std::cmp::Reverse(row["used"].as_u64()));
+    // The shell, or what it has executed last; threads that have ended are certain without limit.
+    let last = |row: &Value| {
+        let asked = object!({ "rows": [row["id"]] }).to_string();
+        Some((row["id"].clone(), viewer.ask("live", &asked)["certain"][0].as_u64()?))
+    };
+    let (busiest, certain) = busy.into_iter().find_map(last).expect("the shell has not ended");
     assert!(certain <= live(&viewer)["length"].as_u64().unwrap());
     let asked = object!({ "from": 0, "to": certain.min(length), "rows": [busiest] }).to_string();
     let sums = viewer.ask("statistics", &asked);
