@@ -89,14 +89,14 @@ const map = new Sheet();
 export function minimap(canvas, span, view, tiles, rows, losses, filling) {
   const { context, width, height, ratio } = fit(canvas);
   const [wide, high] = [canvas.width, canvas.height];
-  const { image, target, sums } = map.blank(context, wide, high);
+  const { image, target, sums, heights } = map.blank(context, wide, high);
   const shift = Math.max(0, Math.floor(Math.log2(view.length / wide)));
   const [margin, part] = [Math.round(4 * ratio), high / rows.length];
   for (const [at, row] of rows.entries()) {
     const begin = beginOf(sideOf(row));
     columns(tiles.get(row, -begin, view.length - begin, shift), -begin, view.length - begin, wide, sums);
     const [top, bottom] = [Math.round(at * part) + (at ? 1 : margin), Math.round((at + 1) * part) - (at + 1 < rows.length ? 1 : margin)];
-    paint(target, wide, top, bottom - top, wide, sums, patterns());
+    paint(target, wide, top, bottom - top, wide, sums, patterns(), heights);
   }
   context.putImageData(image, 0, 0);
   const scale = width / view.length;

@@ -73,7 +73,7 @@ export class Page {
     this.leftOut = [tracks.left_out, ...(other ? [other.tracks.left_out] : [])];
     this.searched = 0;
     this.compare?.connect(this.view);
-    this.view.changed.push(() => [this.redraw(), this.search.moved(), this.marks.moved()]);
+    this.view.changed.push(() => [this.picture.expect(this.layout), this.redraw(), this.search.moved(), this.marks.moved()]);
     this.view.restored.push(() => this.restored());
     this.fold();
     void this.notes.load();
@@ -163,6 +163,7 @@ export class Page {
 
   draw() {
     this.frame = 0;
+    this.tiles.begin();
     const scroll = $("scroll");
     const height = scroll.clientHeight;
     const width = Math.max(1, scroll.clientWidth - 270);

@@ -84,6 +84,19 @@ export class Picture {
     return [this.view.from - begin, this.view.to - begin];
   }
 
+  /** Asks for what will be seen, before it is drawn: it often comes in time. @param {import("./tracks.js").Layout} layout */
+  expect(layout) {
+    if (this.tiles.isBusy) return;
+    this.tiles.begin();
+    const shift = this.shift(this.pixels.width);
+    for (const { track: { id } } of layout.seen()) {
+      if (id === null) continue;
+      const [from, to] = this.times(id);
+      this.tiles.get(id, from, to, shift);
+    }
+    void this.tiles.ask();
+  }
+
   /**
    * @param {import("./tracks.js").Layout} layout @param {number} width @param {number} height
    */

@@ -8,6 +8,8 @@ import { CLASSES, EVENT, FILL, ORDER, RANGE, SEEN, markColor, pixel } from "./cl
 /** @typedef {import("./tiles.js").Tile} Tile */
 
 const COUNT = CLASSES.length;
+/** The classes of a column, from below. */
+const UPWARDS = Uint8Array.from(ORDER);
 
 /** An image whose memory is used again while its size is the same: a picture is drawn up to 60 times a second. */
 export class Sheet {
@@ -16,17 +18,19 @@ export class Sheet {
     this.image = null;
     this.target = new Uint32Array(0);
     this.sums = new Float32Array(0);
+    this.heights = new Uint8Array(0);
   }
 
-  /** An empty image, and memory for the shares of its columns. @param {CanvasRenderingContext2D} context @param {number} wide @param {number} high */
+  /** An empty image, and memory for the shares and heights of its columns. @param {CanvasRenderingContext2D} context @param {number} wide @param {number} high */
   blank(context, wide, high) {
     if (this.image?.width === wide && this.image.height === high) this.target.fill(0);
     else {
       this.image = context.createImageData(wide, high);
       this.target = new Uint32Array(this.image.data.buffer);
       this.sums = new Float32Array(wide * COUNT);
+      this.heights = new Uint8Array(wide * COUNT);
     }
-    return { image: this.image, target: this.target, sums: this.sums };
+    return { image: this.image, target: this.target, sums: this.sums, heights: this.heights };
   }
 }
 
@@ -97,27 +101,39 @@ function add(shares, at, left, right, sums) {
 /**
  * How many pixels of a column each class has. Together they are within a pixel of the shares; what is unknown,
  * on a CPU, or ready has at least one where there is any of it.
- * @param {Float32Array} sums @param {number} column @param {number} height @param {Uint8Array} heights
+ * @param {Float32Array} sums @param {number} column @param {number} height @param {Uint8Array} heights takes them
+ * @param {number} to where the column's begin
  */
-export function stack(sums, column, height, heights) {
-  let [share, drawn] = [0, 0];
+export function stack(sums, column, height, heights, to) {
   const at = column * COUNT;
-  for (const of of ORDER) {
-    share += sums[at + of];
+  let [share, drawn, lacks] = [0, 0, false];
+  for (let place = 0; place < COUNT; place++) {
+    const of = UPWARDS[place];
+    const part = sums[at + of];
+    if (part === 0) {
+      heights[to + of] = 0;
+      continue;
+    }
+    share += part;
     const top = Math.min(height, Math.round(share * height));
-    heights[of] = top - drawn;
+    heights[to + of] = top - drawn;
+    lacks ||= top === drawn;
     drawn = top;
   }
+  if (lacks) show(sums.subarray(at, at + COUNT), drawn === height, heights.subarray(to, to + COUNT));
+}
+
+/** Gives a pixel to each group that must be seen and has none. @param {Float32Array} sums @param {boolean} isFull @param {Uint8Array} heights */
+function show(sums, isFull, heights) {
   for (const group of SEEN) {
     let [most, some] = [0, -1];
     let isDrawn = false;
     for (const of of group) {
       isDrawn ||= heights[of] > 0;
-      if (sums[at + of] > most) [most, some] = [sums[at + of], of];
+      if (sums[of] > most) [most, some] = [sums[of], of];
     }
     if (isDrawn || some < 0) continue;
-    if (drawn === height) heights[heights.indexOf(Math.max(...heights))] -= 1;
-    else drawn += 1;
+    if (isFull) heights[heights.indexOf(Math.max(...heights))] -= 1;
     heights[some] = 1;
   }
 }
@@ -126,18 +142,17 @@ export function stack(sums, column, height, heights) {
  * Paints a row of columns; lines outside of the image are left out.
  * @param {Uint32Array} image @param {number} stride pixels of a line @param {number} top first line
  * @param {number} height @param {number} width @param {Float32Array} sums @param {Uint32Array[]} patterns
- * @param {Uint8Array} [kept] takes the heights, for whoever reads the picture back
+ * @param {Uint8Array} kept takes the heights of all columns
  */
 export function paint(image, stride, top, height, width, sums, patterns, kept) {
-  const heights = new Uint8Array(COUNT);
   const lines = image.length / stride;
   for (let column = 0; column < width; column++) {
-    stack(sums, column, height, heights);
-    kept?.set(heights, column * COUNT);
+    stack(sums, column, height, kept, column * COUNT);
     let line = top + height - 1;
-    for (const of of ORDER) {
+    for (let place = 0; place < COUNT; place++) {
+      const of = UPWARDS[place];
       const pattern = patterns[of];
-      for (let pixels = heights[of]; pixels > 0; pixels--, line--) {
+      for (let pixels = kept[column * COUNT + of]; pixels > 0; pixels--, line--) {
         if (line >= 0 && line < lines) image[line * stride + column] = pattern[((line & 3) << 2) | (column & 3)];
       }
     }

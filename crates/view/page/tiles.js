@@ -18,8 +18,8 @@ const OVERHEAD = 640;
 const REFUSED = 10_000;
 /** Most rows of a question. */
 const ROWS = 60;
-/** Most questions at the same time: so many connections a browser opens. */
-const QUESTIONS = 6;
+/** Most questions at the same time: a wide window has so many tiles, and the map. A browser sends six at once. */
+const QUESTIONS = 12;
 /** How many times coarser a tile may be that is drawn meanwhile, as a power of two. */
 const COARSER = 12;
 
@@ -54,6 +54,11 @@ export class Tiles {
   /** Whether nothing is on its way. */
   get isIdle() {
     return !this.isBusy && this.wanted.length === 0;
+  }
+
+  /** Another picture begins: what only earlier ones lack is not asked. */
+  begin() {
+    this.wanted = [];
   }
 
   /**

@@ -239,7 +239,10 @@ export class Layout {
  */
 export function label(place, layout, chosen, edges) {
   const labels = layout.seen().map(({ track, at, y }) => one(track, at, y, track === chosen, edges.get(track.id ?? -1)));
-  place.replaceChildren(...labels.reverse());
+  labels.reverse();
+  // Most pictures are of the same tracks: what is there need not be laid out again.
+  const isThere = labels.length === place.children.length && labels.every((label, at) => label.isEqualNode(place.children[at]));
+  if (!isThere) place.replaceChildren(...labels);
   const active = labels.find((label) => label.classList.contains("chosen"));
   if (active) place.setAttribute("aria-activedescendant", active.id);
   else place.removeAttribute("aria-activedescendant");
