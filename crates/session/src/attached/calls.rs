@@ -44,7 +44,7 @@ const SOCKETS: SystemCall = SystemCall {
     without: None,
 };
 
-const CALLS: [(&str, i64); 30] = [
+const CALLS: [(&str, i64); 33] = [
     ("clock_nanosleep", libc::SYS_clock_nanosleep),
     ("close", libc::SYS_close),
     ("exit", libc::SYS_exit),
@@ -64,6 +64,7 @@ const CALLS: [(&str, i64); 30] = [
     ("munmap", libc::SYS_munmap),
     ("newfstatat", libc::SYS_newfstatat),
     ("openat", libc::SYS_openat),
+    ("pipe2", libc::SYS_pipe2),
     ("prctl", libc::SYS_prctl),
     ("pwrite64", libc::SYS_pwrite64),
     ("read", libc::SYS_read),
@@ -71,8 +72,10 @@ const CALLS: [(&str, i64); 30] = [
     ("recvmsg", libc::SYS_recvmsg),
     ("rseq", libc::SYS_rseq),
     ("rt_sigprocmask", libc::SYS_rt_sigprocmask),
+    ("sched_yield", libc::SYS_sched_yield),
     ("sendmsg", libc::SYS_sendmsg),
     ("sendto", libc::SYS_sendto),
     ("set_robust_list", libc::SYS_set_robust_list),
     ("setsockopt", libc::SYS_setsockopt),
+    ("write", libc::SYS_write),
 ];
