@@ -84,9 +84,9 @@ const map = new Sheet();
  * @param {HTMLCanvasElement} canvas @param {HTMLElement} span takes the length of what is seen
  * @param {import("./window.js").View} view @param {import("./tiles.js").Tiles} tiles
  * @param {number[]} rows what it shows, one above the other @param {import("./losses.js").Loss[]} losses
- * @param {import("./filling.js").Filling | null} filling while its index is made
+ * @param {Map<number, import("./filling.js").Filling>} fillings while indexes are made
  */
-export function minimap(canvas, span, view, tiles, rows, losses, filling) {
+export function minimap(canvas, span, view, tiles, rows, losses, fillings) {
   const { context, width, height, ratio } = fit(canvas);
   const [wide, high] = [canvas.width, canvas.height];
   const { image, target, sums, heights } = map.blank(context, wide, high);
@@ -101,7 +101,7 @@ export function minimap(canvas, span, view, tiles, rows, losses, filling) {
   context.putImageData(image, 0, 0);
   const scale = width / view.length;
   for (const { from, to, side } of losses) stripe(context, from * scale, Math.max(1, (to - from) * scale), side ? height / 2 : 0, 4);
-  filling?.map(context, scale, width, height);
+  for (const filling of fillings.values()) filling.map(context, scale, width, height);
   const [left, right] = [view.from * scale, view.to * scale];
   context.globalAlpha = 0.6;
   context.fillStyle = ink("--sheet");

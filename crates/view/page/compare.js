@@ -2,6 +2,7 @@
 // Two recordings above each other on one time scale: B is moved relative to A, by dragging its line, by a time that
 // is typed, or so that what was selected in both begins at the same time.
 
+import { counted } from "./about.js";
 import { $, nameOf, notice } from "./opening.js";
 import { beginOf, place, sideOf } from "./sides.js";
 import { duration } from "./time.js";
@@ -50,7 +51,7 @@ export class Compare {
 
   /** @param {import("./window.js").View} view */
   connect(view) {
-    view.length = Math.max(...this.facts.map(({ length }) => length));
+    view.length = this.length;
     view.to = view.length;
     view.place = (offset) => this.put(offset);
     document.body.classList.add("compared");
@@ -81,11 +82,12 @@ export class Compare {
     $("name").textContent = "Two recordings";
     $("name").title = this.facts.map(({ name }) => name).join("\n");
     $("about").textContent = "";
-    for (const [side, { events, length, name, losses, losses_left_out, is_cut_off }] of this.facts.entries()) {
+    for (const [side, facts] of this.facts.entries()) {
+      const { length, name, losses, losses_left_out, is_cut_off } = facts;
       const place = $(side ? "second" : "first");
       const lost = losses.length + losses_left_out;
       place.textContent = [
-        this.names[side], duration(length), `${events.toLocaleString("en")} events`,
+        this.names[side], duration(length), ...counted(facts, this.page.fillings.get(side)),
         ...(lost ? [`events missing in ${lost === 1 ? "1 place" : `${lost} places`}`] : []),
         ...(is_cut_off ? ["a part could not be read"] : []),
       ].join(" · ");
@@ -98,7 +100,17 @@ export class Compare {
     if (!rows?.length) return null;
     const side = sideOf(rows[0]);
     if (rows.some((row) => sideOf(row) !== side)) return null;
-    return to <= beginOf(side) || from >= beginOf(side) + this.facts[side].length ? side : null;
+    return to <= beginOf(side) || from >= beginOf(side) + this.lengths[side] ? side : null;
+  }
+
+  /** How long both are, as far as that is known. */
+  get lengths() {
+    return this.facts.map(({ length }, side) => (this.page.fillings.has(side) ? Infinity : length));
+  }
+
+  /** The time of both together. */
+  get length() {
+    return Math.max(...this.facts.map(({ length }, side) => beginOf(side) + length));
   }
 
   /** The tracks of both, A's above B's. @param {import("./tracks.js").Row[]} rows @returns {Node[]} */
@@ -148,7 +160,7 @@ export class Compare {
     const before = [beginOf(0), beginOf(1)];
     place(wanted);
     this.offset = page.view.offset = wanted;
-    page.view.length = Math.max(beginOf(0) + a, beginOf(1) + b);
+    page.view.length = this.length;
     const by = before.map((begin, side) => beginOf(side) - begin);
     this.tell();
     if (by[0] === 0 && by[1] === 0) return;

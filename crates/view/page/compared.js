@@ -9,7 +9,7 @@ import { drawFlame } from "./flame.js";
 import { endJob, result } from "./job.js";
 import { element, head } from "./selection.js";
 import { beginOf, bySide, sideOf } from "./sides.js";
-import { MEASURES, time } from "./statistics.js";
+import { MEASURES, time, uncertain } from "./statistics.js";
 import { save, table } from "./tables.js";
 import { duration, exact } from "./time.js";
 import { isPart } from "./tracks.js";
@@ -222,6 +222,7 @@ export async function showCompared(place, area, page) {
     choice.append(button);
   }
   inner.append(choice, below);
+  for (const [side, answer] of answers.entries()) if (answer?.open > 0) inner.append(uncertain(answer.open, `of ${"AB"[side]} `));
   const left = more(answers.map((answer) => answer?.left_out ?? 0));
   if (left) inner.append(element("p", `Only the 1,000 tracks of a recording that were on CPUs the longest are compared; there are ${left}. ${LEAST}`));
   if (measures.length > 0) show(measures[0]);

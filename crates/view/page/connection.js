@@ -12,7 +12,7 @@ export async function reconnect(page) {
   $("progress").hidden = true;
   $("cover").hidden = false;
   try {
-    for (const [side, known] of (page.compare?.facts ?? [page.facts]).entries()) {
+    for (const [side, known] of page.all.entries()) {
       const { begin_ns, length, events, is_compared } = await opened(true, side);
       const isSame = begin_ns === known.begin_ns && length === known.length && events === known.events;
       if (!isSame || is_compared !== known.is_compared) location.reload();

@@ -7,7 +7,7 @@ import { about } from "./about.js";
 import { fit } from "./axis.js";
 import { ink, nameMarks } from "./classes.js";
 import { $, canvas } from "./opening.js";
-import { isSeries } from "./sides.js";
+import { beginOf, isSeries, sideOf } from "./sides.js";
 import { HEIGHT, isMarks } from "./tracks.js";
 import { SHORTEST } from "./window.js";
 
@@ -36,22 +36,23 @@ export class Live {
     /** Whether there will be more. */
     this.isLive = true;
     this.follows = follows;
-    this.version = -1;
-    this.changed = 0;
-    this.passes = 0;
-    this.losses = page.facts.losses.length + page.facts.losses_left_out;
-    /** From when on a row may still change; nothing is known of those that are missing. @type {Map<number, number>} */
+    /** What is known of each recording: of which index, and when all its tracks may be looked at again. */
+    this.sides = page.all.map(({ is_live, filling, losses, losses_left_out }) => (
+      { grows: Boolean(is_live || filling), version: -1, changed: 0, passes: 0, losses: losses.length + losses_left_out, next: 0 }
+    ));
+    /** Whether something was asked that needs more than was read. */
+    this.isAwaited = false;
+    /** From when on a row may still change, in the time of its recording; nothing is known of those that are missing. @type {Map<number, number>} */
     this.certain = new Map();
     /** What is seen: how long it is, and its end. */
     this.width = FIRST;
     this.end = page.view.length;
     this.last = performance.now();
-    this.next = 0;
     /** The timer of the next question; 0 while one is on its way, and in the end. */
     this.waits = 0;
     /** What was seen last: if it is the same, nothing has moved. */
     this.seen = { from: page.view.from, to: page.view.to };
-    page.tiles.certain = (row) => this.certain.get(row) ?? 0;
+    page.tiles.certain = (row) => (this.sides[sideOf(row)].grows ? this.certain.get(row) ?? 0 : Infinity);
     page.view.changed.push(() => this.moved());
     canvas("overlay").addEventListener("pointerdown", () => this.follow(false));
     $("order").addEventListener("change", () => {
@@ -59,7 +60,7 @@ export class Live {
       page.fold();
     });
     $("live").addEventListener("click", () => this.toggle());
-    $("live").hidden = page.filling !== null;
+    $("live").hidden = page.fillings.size > 0;
     document.addEventListener("visibilitychange", () => {
       if (document.hidden || !this.waits) return;
       clearTimeout(this.waits);
@@ -73,7 +74,7 @@ export class Live {
   /** Follows the end, or no longer. @param {boolean} follows */
   follow(follows) {
     // Of a recording whose index is made, the end is known.
-    if (!this.isLive || this.page.filling) return;
+    if (!this.isLive || this.page.fillings.size > 0) return;
     this.follows = follows;
     $("live").setAttribute("aria-pressed", String(follows));
     if (follows) [this.end, this.width] = [this.page.view.length, Math.max(this.page.view.to - this.page.view.from, 1e6)];
@@ -115,15 +116,11 @@ export class Live {
   async poll() {
     const { page } = this;
     this.waits = 0;
-    let pause = document.hidden ? RARELY : this.follows || page.filling ? OFTEN : SELDOM;
+    let pause = document.hidden ? RARELY : this.follows || page.fillings.size > 0 ? OFTEN : SELDOM;
     try {
-      const rows = page.isLost ? [] : this.rows();
-      const state = await ask("live", { rows });
-      rows.forEach((row, at) => this.certain.set(row, state.certain[at] ?? Infinity));
-      await page.filling?.reads(state, page);
-      if (state.version !== this.version) await this.grown(state);
-      if (!grows(state)) return this.ends(state.why, state.filling !== null);
-      if (page.filling) about(page);
+      for (const [side, { grows }] of this.sides.entries()) if (grows) await this.look(side);
+      if (!this.isLive) return;
+      if (page.fillings.size > 0) about(page);
     } catch (error) {
       page.lost(error);
       if (error instanceof Unknown) return;
@@ -132,38 +129,51 @@ export class Live {
     this.waits = window.setTimeout(() => void this.poll(), pause);
   }
 
-  /** The rows that are seen, and that of the minimap. */
-  rows() {
-    const seen = this.page.layout.seen().flatMap(({ track }) => (track.id === null || isSeries(track.id) ? [] : [track.id]));
-    const first = this.page.roots[0]?.id;
-    return [...new Set(first == null ? seen : [first, ...seen])].slice(0, ROWS);
+  /** Asks how far a recording is. @param {number} side */
+  async look(side) {
+    const { page } = this;
+    const rows = page.isLost ? [] : this.rows(side);
+    const state = await ask("live", { rows, side });
+    rows.forEach((row, at) => this.certain.set(row, state.certain[at] ?? Infinity));
+    await page.fillings.get(side)?.reads(state, page);
+    if (state.version !== this.sides[side].version) await this.grown(state, side);
+    if (!grows(state)) this.ends(side, state.why, state.filling !== null);
   }
 
-  /** There is more. @param {any} state */
-  async grown(state) {
+  /** The rows of a recording that are seen, and that of the minimap. @param {number} side */
+  rows(side) {
+    const seen = this.page.layout.seen().flatMap(({ track }) => (track.id === null || isSeries(track.id) ? [] : [track.id]));
+    return [...new Set([...this.page.wholes, ...seen])].filter((row) => sideOf(row) === side).slice(0, ROWS);
+  }
+
+  /** There is more. @param {any} state @param {number} side */
+  async grown(state, side) {
     const { page } = this;
+    const [facts, known] = [page.all[side], this.sides[side]];
     const wasAll = !this.follows && page.view.from === 0 && page.view.to === page.view.length;
-    Object.assign(page.facts, { length: state.length, events: state.events, rows: state.rows });
+    Object.assign(facts, { length: state.length, events: state.events, rows: state.rows });
     // Times are counted from its beginning, which an earlier event has moved.
-    if (state.begin_ns !== page.facts.begin_ns) await this.begins();
-    this.lasts(state.length, wasAll);
-    if (grows(state) && state.passes !== this.passes) this.moves();
-    else if (state.changed !== this.changed) page.tiles.forget();
+    if (state.begin_ns !== facts.begin_ns) await this.begins(side);
+    this.lasts(page.compare?.length ?? state.length, wasAll);
+    if (grows(state) && state.passes !== known.passes) this.moves();
+    else if (state.changed !== known.changed) page.tiles.forget();
     else page.tiles.expire();
-    [this.changed, this.passes] = [state.changed, state.passes];
+    [known.changed, known.passes] = [state.changed, state.passes];
     page.picture.spansOf = "";
-    if (state.losses !== this.losses) {
-      const { losses, losses_left_out } = await ask("state");
-      this.losses = state.losses;
-      Object.assign(page.facts, { losses, losses_left_out });
-      page.picture.losses = [...losses].sort((a, b) => a.from - b.from);
+    if (state.losses !== known.losses) {
+      const { losses, losses_left_out } = await ask("state", { side });
+      known.losses = state.losses;
+      Object.assign(facts, { losses, losses_left_out });
+      const others = page.picture.losses.filter((loss) => (loss.side ?? 0) !== side);
+      const own = losses.map((/** @type {import("./losses.js").Loss} */ loss) => ({ ...loss, side }));
+      page.picture.losses = [...others, ...own].sort((a, b) => a.from - b.from);
     }
-    if (performance.now() >= this.next || !grows(state)) await this.refresh();
+    if (performance.now() >= known.next || !grows(state)) await this.refresh(side);
     about(page);
     page.redraw();
     // If a question fails, all of this is done again.
-    this.version = state.version;
-    if (page.filling?.isAwaited) this.answers();
+    known.version = state.version;
+    this.answers();
   }
 
   /**
@@ -181,11 +191,11 @@ export class Live {
     this.seen = { from: view.from, to: view.to };
   }
 
-  /** It begins at another time: so do its notes, which the server has. */
-  async begins() {
+  /** It begins at another time: so do its notes, which the server has. @param {number} side */
+  async begins(side) {
     const { page } = this;
-    const { begin_ns, begin } = await ask("state");
-    Object.assign(page.facts, { begin_ns, begin });
+    const { begin_ns, begin } = await ask("state", { side });
+    Object.assign(page.all[side], { begin_ns, begin });
     await page.notes.load();
   }
 
@@ -195,18 +205,19 @@ export class Live {
     this.page.marks.again();
     this.page.picture.spans = new Map();
     this.certain.clear();
-    this.next = 0;
+    for (const known of this.sides) known.next = 0;
   }
 
-  /** Reads all tracks again; those that were there stay where they are. */
-  async refresh() {
+  /** Reads all tracks of a recording again; those that were there stay where they are. @param {number} side */
+  async refresh(side) {
     const begin = performance.now();
     const { page } = this;
-    const tracks = await ask("tracks");
-    this.next = performance.now() + Math.max(TRACKS, (performance.now() - begin) * SHARE);
-    page.leftOut = [tracks.left_out];
+    const tracks = await ask("tracks", { side });
+    this.sides[side].next = performance.now() + Math.max(TRACKS, (performance.now() - begin) * SHARE);
+    page.leftOut[side] = tracks.left_out;
     nameMarks(tracks.marks);
-    page.rows = new Map(tracks.rows.map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
+    const others = [...page.rows.values()].filter(({ id }) => sideOf(id) !== side);
+    page.rows = new Map([...others, ...tracks.rows].map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
     const numbers = page.plant();
     if (numbers.size) {
       rename(page, numbers);
@@ -219,46 +230,53 @@ export class Live {
   /** What was asked about a time that was not read then is asked again. */
   answers() {
     const { page } = this;
+    if (!this.isAwaited || page.isWriting()) return;
     const { area, why } = page.view;
     const to = area?.to ?? why?.to ?? Infinity;
-    if (!page.filling || page.isWriting() || page.filling.isUnread(to - 1)) return;
-    page.filling.isAwaited = false;
+    const rows = area ? area.rows : why && [why.row];
+    const isUnread = (/** @type {[number, import("./filling.js").Filling]} */ [side, filling]) => (rows === null || rows.some((row) => sideOf(row) === side)) && filling.isUnread(to - 1);
+    if ([...page.fillings].some(isUnread)) return;
+    this.isAwaited = false;
     page.restored();
   }
 
-  /** No more comes: it has been read. @param {boolean} isPart whether some of it never will be @param {string | null} why */
-  filled(isPart, why) {
+  /**
+   * No more of it comes.
+   * @param {number} side @param {string | null} why if it has not ended by itself
+   * @param {boolean} isPart whether its index is not whole
+   */
+  ends(side, why, isPart) {
     const { page } = this;
-    $("ended").textContent = isPart ? `It cannot be read further: ${why}` : "";
-    if (isPart) return void about(page);
-    const isAwaited = page.filling?.isAwaited;
-    page.filling = null;
-    about(page);
-    this.certain.clear();
-    page.marks.again();
-    page.series.again();
-    if (isAwaited && !page.isWriting()) page.restored();
+    this.sides[side].grows = false;
+    this.isLive = this.sides.some(({ grows }) => grows);
+    if (!this.isLive) window.clearInterval(this.timer);
+    page.tiles.forget();
+    page.picture.spansOf = "";
+    if (page.fillings.has(side)) this.filled(side, isPart, why);
+    else this.recorded(why);
+    page.redraw();
   }
 
-  /** The recording has ended. @param {string | null} why if it has not ended by itself @param {boolean} isPart whether its index is not whole */
-  ends(why, isPart) {
-    window.clearInterval(this.timer);
+  /** A recording has been read. @param {number} side @param {boolean} isPart whether some of it never will be @param {string | null} why */
+  filled(side, isPart, why) {
     const { page } = this;
-    if (page.filling) {
-      this.isLive = false;
-      page.tiles.certain = () => Infinity;
-      page.tiles.forget();
-      page.picture.spansOf = "";
-      this.filled(isPart, why);
-      return page.redraw();
-    }
-    if (this.follows) [page.view.from, page.view.to] = [Math.max(0, page.view.length - this.width), page.view.length];
-    [this.isLive, this.follows] = [false, false];
-    page.tiles.certain = () => Infinity;
-    page.tiles.forget();
+    if (isPart) $("ended").textContent += `${page.compare ? `${"AB"[side]}: ` : ""}It cannot be read further: ${why} `;
+    if (isPart) return void about(page);
+    page.fillings.delete(side);
+    about(page);
+    for (const row of [...this.certain.keys()]) if (sideOf(row) === side) this.certain.delete(row);
     page.marks.again();
     page.series.again();
-    page.picture.spansOf = "";
+    this.answers();
+  }
+
+  /** The recording has ended. @param {string | null} why if it has not ended by itself */
+  recorded(why) {
+    const { page } = this;
+    if (this.follows) [page.view.from, page.view.to] = [Math.max(0, page.view.length - this.width), page.view.length];
+    this.follows = false;
+    page.marks.again();
+    page.series.again();
     this.certain.clear();
     $("live").hidden = true;
     $("ended").textContent = why === null ? "The recording has ended" : `It is not followed any more: ${why}`;
@@ -271,12 +289,13 @@ export class Live {
     const { page } = this;
     const { context, width } = fit(canvas("overlay"));
     const { from, to } = page.view;
-    // What was not read has lines of its own.
-    const end = page.filling ? Math.min(width, ((page.filling.known - from) / (to - from)) * width) : width;
     context.fillStyle = ink("--paper");
     for (const { track, y } of page.layout.seen()) {
-      const certain = track.id === null || isMarks(track) ? Infinity : this.certain.get(track.id) ?? Infinity;
+      const own = track.id === null || isMarks(track) ? Infinity : this.certain.get(track.id) ?? Infinity;
+      const certain = beginOf(track.side) + own;
       if (certain >= to) continue;
+      // What was not read has lines of its own.
+      const end = Math.min(width, (((page.fillings.get(track.side)?.begin ?? to) - from) / (to - from)) * width);
       for (let x = Math.max(0, Math.ceil(((certain - from) / (to - from)) * width)); x < end; x += 4) context.fillRect(x, y + 3, 1, HEIGHT - 6);
     }
   }
@@ -314,7 +333,7 @@ export function each(nodes, above, call) {
   const seen = new Map();
   // Numbers of threads are used again: the earlier one comes first.
   for (const node of [...nodes].sort((a, b) => a.begin - b.begin)) {
-    const name = `${above}/${node.kind}${node.id === null ? "" : ` ${["events", "cpu", "counter"].includes(node.kind) ? node.name : node.number}`}`;
+    const name = `${above}/${node.kind}${node.id === null ? "" : ` ${["events", "cpu", "counter"].includes(node.kind) ? node.name : node.number}`}${node.kind === "recording" ? ` ${node.side}` : ""}`;
     const count = seen.get(name) ?? 0;
     seen.set(name, count + 1);
     const key = count === 0 ? name : `${name} (${count})`;

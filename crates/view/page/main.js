@@ -79,7 +79,7 @@ async function start() {
   connect(page);
   const isLinked = location.hash.includes("from=");
   page.view.restore();
-  if (facts.is_live || facts.filling) page.live = new Live(page, facts.is_live && !isLinked);
+  if (facts.is_live || page.fillings.size > 0) page.live = new Live(page, facts.is_live && !isLinked);
   if (!location.hash.includes("v=")) history.replaceState(null, "", `#${page.view.link()}`);
   $("cover").hidden = true;
   // For tests, and for scripts that read the numbers of the picture.
@@ -94,8 +94,11 @@ async function start() {
       valued: () => Object.fromEntries([...page.picture.valued].map(([row, values]) => [row, [...values]])),
       shown: () => page.tracks.map(({ id, name, number, kind, side, isPinned }) => ({ id, name, number, kind, side, isPinned: Boolean(isPinned) })),
       path: () => page.path,
-      live: () => page.live && { isLive: page.live.isLive, follows: page.live.follows, version: page.live.version, certain: Object.fromEntries(page.live.certain) },
-      filling: () => page.filling && { known: page.filling.known, share: page.filling.share, why: page.filling.why, outline: page.filling.outline },
+      live: () => page.live && { isLive: page.live.isLive, follows: page.live.follows, version: page.live.sides[0].version, certain: Object.fromEntries(page.live.certain) },
+      filling: (side = 0) => {
+        const filling = page.fillings.get(side);
+        return filling ? { known: filling.known, share: filling.share, why: filling.why, outline: filling.outline } : null;
+      },
       command: () => command(page),
       svg: () => svg(page),
       chosen: () => page.chosen?.id ?? null,

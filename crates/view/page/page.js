@@ -60,8 +60,8 @@ export class Page {
     this.panels = new Panels(this);
     this.notes = new Notes(this, $("details"));
     this.isLost = false;
-    /** While its index is made. @type {Filling | null} */
-    this.filling = facts.filling ? new Filling(facts) : null;
+    /** Recordings whose indexes are being made. @type {Map<number, Filling>} */
+    this.fillings = new Map(this.all.flatMap((of, side) => (of.filling ? [[side, new Filling(of, side)]] : [])));
     /** While there will be more. @type {import("./live.js").Live | null} */
     this.live = null;
     const buttons = ["previous", "next", "end"].map((id) => /** @type {HTMLButtonElement} */ ($(id)));
@@ -77,6 +77,17 @@ export class Page {
     this.view.restored.push(() => this.restored());
     this.fold();
     void this.notes.load();
+  }
+
+  /** What is known of the recording, or of both. @returns {any[]} */
+  get all() {
+    return this.compare?.facts ?? [this.facts];
+  }
+
+  /** The rows that the minimap shows: of each recording the first one. @returns {number[]} */
+  get wholes() {
+    const firsts = this.compare ? this.roots.map(({ children }) => children[0]) : this.roots.slice(0, 1);
+    return firsts.flatMap((first) => first?.id ?? []);
   }
 
   /** The tree of all tracks. */
@@ -169,16 +180,14 @@ export class Page {
     const width = Math.max(1, scroll.clientWidth - 270);
     document.body.style.setProperty("--bar", `${scroll.offsetWidth - scroll.clientWidth}px`);
     $("stage").style.height = `${height}px`;
-    const firsts = this.compare ? this.roots.map(({ children }) => children[0]) : this.roots.slice(0, 1);
-    const wholes = firsts.flatMap((first) => first?.id ?? []);
-    minimap(canvas("minimap"), $("span"), this.view, this.tiles, wholes, this.picture.losses, this.filling);
+    minimap(canvas("minimap"), $("span"), this.view, this.tiles, this.wholes, this.picture.losses, this.fillings);
     const pointer = this.pointer();
     const grid = axis(canvas("axis"), $("base"), this.view, pointer, this.search.seen);
     [this.layout.top, this.layout.height] = [scroll.scrollTop, height];
     this.picture.draw(this.layout, width, height);
     const { state } = this.view;
     const selected = state && this.found ? { row: state.row, ...this.found } : null;
-    this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen, this.notes, this.filling);
+    this.picture.annotate(this.layout, grid, selected, pointer ?? this.pointed, this.search.seen, this.notes, this.fillings);
     this.picture.mark(this.layout, this.marks);
     if (this.path) this.picture.path(this.layout, this.path.steps);
     this.live?.draw();
@@ -471,7 +480,7 @@ export class Page {
   /** An answer has not come. @param {unknown} error @param {boolean} [isShown] whether a panel shows the error */
   lost(error, isShown = false) {
     if (error instanceof Unknown) fail(error);
-    else if (error instanceof NotRead && isShown && this.filling) this.filling.isAwaited = true;
+    else if (error instanceof NotRead && isShown && this.live) this.live.isAwaited = true;
     else if (error instanceof Unreachable) void reconnect(this);
     else if (!isShown) notice(error);
   }

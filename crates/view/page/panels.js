@@ -132,7 +132,7 @@ export class Panels {
       rows: () => this.page.rows.values(),
       leftOut: this.page.leftOut,
       names: compare ? compare.names : [],
-      lengths: compare ? compare.facts.map(({ length }) => length) : [],
+      lengths: compare ? compare.lengths : [],
       lost: (error) => this.page.lost(error, true),
       close: () => this.page.clear(),
       tab: (kind) => this.tab(kind),

@@ -144,9 +144,9 @@ export class Picture {
    * @param {import("./tracks.js").Layout} layout @param {number[]} grid where lines are
    * @param {(import("./selection.js").Found & {row: number}) | null} state the selected one
    * @param {number | null} pointer the pointer's time @param {import("./search.js").Marks} found matches of the search
-   * @param {import("./notes.js").Notes} notes @param {import("./filling.js").Filling | null} filling
+   * @param {import("./notes.js").Notes} notes @param {Map<number, import("./filling.js").Filling>} fillings
    */
-  annotate(layout, grid, state, pointer, found, notes, filling) {
+  annotate(layout, grid, state, pointer, found, notes, fillings) {
     const { context, width, height } = fit(this.overlay);
     context.clearRect(0, 0, width, height);
     context.globalAlpha = 0.5;
@@ -178,7 +178,7 @@ export class Picture {
         context.strokeRect(left, y + 1, Math.max(2, right - left), HEIGHT - 2);
       }
     }
-    filling?.draw(context, x, width, height, layout.pinned * HEIGHT);
+    for (const filling of fillings.values()) filling.draw(context, x, width, layout);
     if (layout.pinned > 0) {
       context.fillStyle = ink("--faint");
       context.fillRect(0, layout.pinned * HEIGHT - 1, width, 1);

@@ -94,10 +94,12 @@ export function svg(page) {
     }
     whole.append(group);
   }
-  const unread = page.filling ? Math.max(LABELS, x(page.filling.known)) : Infinity;
-  if (unread < LABELS + width) {
-    whole.append(made("rect", { x: unread, y: AXIS, width: LABELS + width - unread, height: height - AXIS, fill: ink("--line"), "fill-opacity": 0.5 }));
-    whole.append(made("text", { x: (unread + LABELS + width) / 2, y: AXIS + 2 * HEIGHT, fill: ink("--ink"), "text-anchor": "middle" }, "not read yet"));
+  for (const filling of page.fillings.values()) {
+    const [[left, right], bands] = [filling.edges((time) => x(time) - LABELS, width), filling.bands(layout)];
+    if (left >= right || bands.length === 0) continue;
+    for (const [top, bottom] of bands) whole.append(made("rect", { x: LABELS + left, y: AXIS + top, width: right - left, height: bottom - top, fill: ink("--line"), "fill-opacity": 0.5 }));
+    const top = Math.min(...bands.map(([top]) => top));
+    whole.append(made("text", { x: LABELS + (left + right) / 2, y: AXIS + top + 2 * HEIGHT - 7, fill: ink("--ink"), "text-anchor": "middle" }, "not read yet"));
   }
   return new XMLSerializer().serializeToString(whole);
 }

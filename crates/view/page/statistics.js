@@ -66,7 +66,7 @@ export async function showStatistics(place, area, page) {
   if (answer.rows.length === 0) whole.append(element("p", "No state of these tracks lies in this time."));
   else table(whole, answer, page);
   if (answer.rows.length > 0) title.insertBefore(save(answer, page.named), title.lastElementChild);
-  if (answer.open > 0) whole.append(element("p", `${answer.open === 1 ? "1 track is" : `${answer.open.toLocaleString("en")} tracks are`} not certain at the end of this time: what follows may show other states.`, "open"));
+  if (answer.open > 0) whole.append(uncertain(answer.open));
   const left = answer.left_out + Math.max(0, answer.rows.length - MOST);
   if (left > 0) whole.append(element("p", `${left.toLocaleString("en")} more ${left === 1 ? "track was" : "tracks were"} on CPUs for less time.`));
 }
@@ -148,4 +148,10 @@ function row(sums, shown, states, page) {
   }
   line.append(most);
   return line;
+}
+
+/** Says how many tracks may still change. @param {number} count @param {string} [of] which recording */
+export function uncertain(count, of = "") {
+  const some = count === 1 ? `1 track ${of}is` : `${count.toLocaleString("en")} tracks ${of}are`;
+  return element("p", `${some} not certain at the end of this time: what follows may show other states.`, "open");
 }

@@ -18,7 +18,7 @@ export function tip(page) {
   const drawn = track && track.id !== null ? picture.drawn.get(track.id) : undefined;
   tip.hidden = !at || !drawn || !track || track.id === null;
   if (!at || !drawn || !track || track.id === null) return;
-  const isUnread = page.filling?.isUnread(/** @type {number} */ (page.pointer()));
+  const isUnread = page.fillings.get(track.side)?.isUnread(/** @type {number} */ (page.pointer()));
   const lines = [track.number ? `${track.name} ${track.number}` : track.name, ...(isUnread ? ["not read yet"] : content(page, track, track.id, drawn))];
   const lost = lossAt(track, picture.losses, /** @type {number} */ (page.pointer()));
   if (lost) lines.push(lost);

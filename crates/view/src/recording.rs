@@ -6,7 +6,7 @@ use crate::notes::Notes;
 use crate::search::Searches;
 use crate::series::AllSeries;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -35,6 +35,13 @@ pub(crate) struct Viewed {
     pub(crate) began: OnceLock<Option<i64>>,
     /// Whether it is compared with another one.
     pub(crate) is_compared: bool,
+    /// The same for both if a recording is compared with itself.
+    source: Arc<Source>,
+}
+
+/// A recording and its index.
+#[derive(Debug)]
+pub(crate) struct Source {
     inputs: Vec<PathBuf>,
     /// As it was at a time.
     recording: Mutex<(Arc<Recording>, Instant)>,
@@ -69,16 +76,9 @@ pub(crate) struct Ready {
 
 impl Viewed {
     pub(crate) fn new(recording: Recording, cache: Cache, is_followed: bool) -> Self {
-        Viewed {
+        Self::of(Arc::new(Source {
             inputs: recording.inputs().to_vec(),
             recording: Mutex::new((Arc::new(recording), Instant::now())),
-            searches: Searches::default(),
-            jobs: Jobs::default(),
-            marks: Marks::default(),
-            series: AllSeries::default(),
-            notes: Notes::default(),
-            began: OnceLock::new(),
-            is_compared: false,
             cache,
             is_followed,
             ready: RwLock::default(),
@@ -87,9 +87,51 @@ impl Viewed {
             total: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
             outline: Arc::default(),
+        }))
+    }
+
+    fn of(source: Arc<Source>) -> Self {
+        Viewed {
+            searches: Searches::default(),
+            jobs: Jobs::default(),
+            marks: Marks::default(),
+            series: AllSeries::default(),
+            notes: Notes::default(),
+            began: OnceLock::new(),
+            is_compared: false,
+            source,
         }
     }
 
+    /// The same recording once more.
+    pub(crate) fn again(&self) -> Self {
+        Self::of(self.source.clone())
+    }
+
+    /// Whether another one has the same index, too.
+    pub(crate) fn is_same(&self, other: &Viewed) -> bool {
+        Arc::ptr_eq(&self.source, &other.source)
+    }
+
+    /// Ends [`Source::prepare`], and all that reads the recording.
+    pub(crate) fn stop(&self) {
+        self.source.is_stopped.store(true, Ordering::Relaxed);
+        self.searches.stop();
+        self.jobs.stop();
+        self.marks.stop();
+        self.series.stop();
+    }
+}
+
+impl Deref for Viewed {
+    type Target = Source;
+
+    fn deref(&self) -> &Source {
+        &self.source
+    }
+}
+
+impl Source {
     /// The index, or why there is none; `None` while it is made.
     pub(crate) fn ready(&self) -> Option<Result<Arc<Ready>, &str>> {
         let ready = self.ready.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -143,12 +185,7 @@ impl Viewed {
 
     /// Finds the index or makes it; returns when it is complete, or was stopped.
     pub(crate) fn prepare(&self) {
-        let prepared = match (self.is_followed, self.is_compared) {
-            (true, _) => self.follow(),
-            (false, true) => self.find().map(Some),
-            (false, false) => self.fill(),
-        };
-        match prepared {
+        match if self.is_followed { self.follow() } else { self.fill() } {
             Ok(Some(index)) => {
                 let checkpoints = index.checkpoints();
                 checkpoints.into_iter().for_each(|kept| self.recording().use_checkpoints(Box::new(kept)));
@@ -162,29 +199,11 @@ impl Viewed {
         }
     }
 
-    /// Ends [`Viewed::prepare`], and all that reads the recording.
-    pub(crate) fn stop(&self) {
-        self.is_stopped.store(true, Ordering::Relaxed);
-        self.searches.stop();
-        self.jobs.stop();
-        self.marks.stop();
-        self.series.stop();
-    }
-
     fn show(&self, index: Index, grows: Option<(u64, Changes)>) {
         let has_grown = grows.is_some() || self.ready().is_some();
         let is_filling = grows.is_some() && !self.is_followed;
         let ready = Arc::new(Ready { is_filling, has_grown, ..Ready::new(index, grows) });
         *self.ready.write().unwrap_or_else(PoisonError::into_inner) = Some(ready);
-    }
-
-    fn find(&self) -> Result<Index, Error> {
-        let recording = self.recording();
-        if let Some(index) = self.cache.find(&recording) {
-            return Ok(index);
-        }
-        self.cache.make(&recording, &mut |progress| self.reads(progress))?;
-        Ok(self.cache.find(&recording).ok_or(tracewing_trace::Error::Stopped)?)
     }
 
     /// Finds the index or makes it, and shows what there is of it.

@@ -76,7 +76,7 @@ impl Server {
         let (address, listener) = bind().map_err(|cause| Error::Listen { port, cause })?;
         let mut viewed = Viewed::new(recording, cache, is_followed);
         viewed.notes = Notes::of(name);
-        let desk = Desk { viewed, other: None, token, cookie: format!("tracewing-{name}") };
+        let desk = Desk { viewed, other: None, token, cookie: cookie(name) };
         Ok(Server { listener, address, desk })
     }
 
@@ -84,7 +84,9 @@ impl Server {
     /// the token of the first one is that of both.
     #[must_use]
     pub fn beside(mut self, recording: Recording, cache: Cache, name: &str) -> Self {
-        let mut other = Viewed::new(recording, cache, false);
+        let is_same = self.desk.cookie == cookie(name);
+        let mut other =
+            if is_same { self.desk.viewed.again() } else { Viewed::new(recording, cache, false) };
         other.notes = Notes::of(name);
         other.is_compared = true;
         self.desk.viewed.is_compared = true;
@@ -115,8 +117,7 @@ impl Server {
         let desk = Arc::new(self.desk);
         let preparing = std::thread::Builder::new().name("filling".to_owned()).spawn({
             let desk = desk.clone();
-            // One after the other: if both are the same, the second one finds the index of the first.
-            move || desk.all().for_each(Viewed::prepare)
+            move || prepare(&desk)
         });
         let preparing = preparing.map_err(Error::Server)?;
         let served = runtime.block_on(serve(self.listener, &desk, &mut watch));
@@ -127,6 +128,23 @@ impl Server {
         }
         served.map_err(Error::Server)
     }
+}
+
+/// The name of the cookie of a recording.
+fn cookie(name: &str) -> String {
+    format!("tracewing-{name}")
+}
+
+/// Finds or makes the indexes: each in a thread of its own, so that both fill at the same time.
+fn prepare(desk: &Desk) {
+    let other = desk.other.as_ref().filter(|other| !other.is_same(&desk.viewed));
+    std::thread::scope(|scope| {
+        let thread = || std::thread::Builder::new().name("filling B".to_owned());
+        let later = other.filter(|other| thread().spawn_scoped(scope, || other.prepare()).is_err());
+        desk.viewed.prepare();
+        // Without another thread, one after the other.
+        later.into_iter().for_each(|other| other.prepare());
+    });
 }
 
 async fn serve(
@@ -160,7 +178,7 @@ async fn serve(
 
 /// How far the indexes of all recordings are.
 fn state(desk: &Desk) -> State {
-    let progress = desk.all().map(Viewed::progress);
+    let progress = desk.all().map(|viewed| viewed.progress());
     let (done, total) = progress.fold((0, 0), |sum, (done, total)| (sum.0 + done, sum.1 + total));
     let failed = |viewed: &&Viewed| viewed.failure().is_some();
     match desk.all().find(failed) {
@@ -168,7 +186,7 @@ fn state(desk: &Desk) -> State {
             State::Stuck(viewed.failure().unwrap_or_default().to_owned())
         }
         Some(viewed) => State::Failed(viewed.failure().unwrap_or_default().to_owned()),
-        None if desk.all().any(Viewed::is_being_read) => State::Indexing(done, total),
+        None if desk.all().any(|viewed| viewed.is_being_read()) => State::Indexing(done, total),
         None => State::Ready,
     }
 }

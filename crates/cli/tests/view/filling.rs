@@ -3,7 +3,7 @@
 
 use crate::cdp::Browser;
 use crate::client::{Viewer, command};
-use crate::live::compare;
+use crate::live::{compare, compare_with_opened};
 use crate::switches::{PERIOD, write_switches};
 use serde_json::{Value, json as object};
 use std::fs;
@@ -19,8 +19,13 @@ struct Recorded(tempfile::TempDir);
 
 impl Recorded {
     fn new() -> Self {
+        Self::of(COUNT)
+    }
+
+    /// One with so many switches on each CPU.
+    fn of(count: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        write_switches(&folder.path().join("trace"), COUNT);
+        write_switches(&folder.path().join("trace"), count);
         Recorded(folder)
     }
 
@@ -41,14 +46,19 @@ struct Stopped(i32);
 impl Stopped {
     /// Stops it once something of the recording is known.
     fn of(viewer: &Viewer) -> Self {
+        Self::at(viewer, "", "filling")
+    }
+
+    /// The one of the recording whose answers are below a path.
+    fn at(viewer: &Viewer, path: &str, name: &str) -> Self {
         wait_until("something is known", || {
-            let state = state(viewer);
+            let state = viewer.ask(&format!("{path}state"), "{}");
             assert!(state["phase"] == "indexing" || !state["filling"].is_null(), "it was too fast: {state}");
             state["filling"]["known"].as_u64() > Some(0) && state["filling"]["has_outline"] == true
         });
         let thread =
             fs::read_dir(format!("/proc/{}/task", viewer.child.id())).unwrap().flatten().find(|thread| {
-                fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "filling")
+                fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
             });
         let thread = thread.expect("it has not ended").file_name();
         let thread: i32 = thread.to_str().unwrap().parse().unwrap();
@@ -169,11 +179,17 @@ fn answers_are_exact_up_to_what_was_read_and_none_after_it() {
 
 /// The share of the overlay's pixels in a part of its width that something is drawn on.
 fn covered(browser: &mut Browser, from: f64, to: f64) -> f64 {
+    covered_between(browser, [from, to], ["0", "canvas.height"])
+}
+
+/// The same between two heights.
+fn covered_between(browser: &mut Browser, [from, to]: [f64; 2], [top, bottom]: [&str; 2]) -> f64 {
     let script = format!(
         "(() => {{
             const canvas = document.querySelector('#overlay');
             const [left, right] = [Math.round({from} * canvas.width), Math.round({to} * canvas.width)];
-            const {{ data }} = canvas.getContext('2d').getImageData(left, 0, right - left, canvas.height);
+            const [top, bottom] = [{top}, Math.min({bottom}, canvas.height)];
+            const {{ data }} = canvas.getContext('2d').getImageData(left, top, right - left, bottom - top);
             return data.filter((value, at) => at % 4 === 3 && value > 0).length / (data.length / 4);
         }})()"
     );
@@ -252,20 +268,77 @@ fn the_page_shows_what_was_read_and_fills_itself() {
     assert!(!about.contains("read") && about.starts_with(&format!("{} events", "300,000")), "{about}");
     assert!(covered(&mut browser, share + 0.02, 1.0) < 0.5, "it is still covered");
 
-    // What is drawn is what a page draws that is opened now.
     browser.key("Escape");
-    let link = browser.value("tracewing.view.link()").as_str().unwrap().to_owned();
-    browser.settle();
-    let drawn = browser.value("tracewing.drawn()");
-    browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
-    browser.settle();
-    let again = browser.value("tracewing.drawn()");
-    let common: Vec<_> = again.as_object().unwrap().iter().filter(|(row, _)| !drawn[row].is_null()).collect();
-    assert!(common.len() > 3, "{}", common.len());
-    for (row, heights) in common {
-        assert_eq!(&drawn[row], heights, "row {row}");
-    }
+    compare_with_opened(&viewer, &mut browser);
     assert!(browser.errors.iter().all(|error| error.contains("425")), "{:?}", browser.errors);
+}
+
+/// Whether what was not read of A and of B is covered, and nothing else, with both at their begin.
+fn compare_covers(browser: &mut Browser) {
+    let first_of_b = "tracewing.shown().findIndex(({ side }) => side === 1)";
+    let places = [
+        ["24".to_owned(), format!("{first_of_b} * 24")],
+        [format!("({first_of_b} + 1) * 24"), "tracewing.shown().length * 24".to_owned()],
+    ];
+    let all = browser.value("tracewing.view.length").as_f64().unwrap();
+    for (side, [top, bottom]) in places.iter().enumerate() {
+        let length = browser.value(&format!("tracewing.compare().lengths[{side}]")).as_f64().unwrap();
+        let known = browser.value(&format!("tracewing.filling({side})?.known"));
+        let known = known.as_f64().unwrap_or(length);
+        let mut share = |from: f64, to: f64| covered_between(browser, [from / all, to / all], [top, bottom]);
+        assert!(share(0.0, known - all * 0.01) < 0.5, "the part of {side} that was read is covered");
+        if known < length {
+            let unread = share(known + all * 0.01, length - all * 0.01);
+            assert!(unread > 0.99, "the unread part of {side} is not covered: {unread}");
+        }
+        if length < all {
+            assert!(share(length + all * 0.01, all) < 0.5, "{side} is covered after its end");
+        }
+    }
+}
+
+#[test]
+fn two_recordings_are_seen_as_they_fill() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let (first, second) = (Recorded::new(), Recorded::of(2 * COUNT));
+    let (home, other) = (tempfile::tempdir().unwrap(), second.trace());
+    let arguments = ["--no-open", other.to_str().unwrap()];
+    let viewer = Viewer::of(command(&first.trace(), home.path(), &arguments), home);
+    let of_first = Stopped::of(&viewer);
+    let of_second = Stopped::at(&viewer, "other/", "filling B");
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    browser.wait("Object.keys(tracewing.live().certain).some((row) => row >= 2 ** 33)");
+    browser.settle();
+    for (side, path) in ["state", "other/state"].into_iter().enumerate() {
+        let known = browser.value(&format!("tracewing.filling({side}).known"));
+        assert_eq!(known, viewer.ask(path, "{}")["filling"]["known"]);
+    }
+    let about = "['#first', '#second'].map((id) => document.querySelector(id).textContent.includes('% read'))";
+    assert_eq!(browser.value(about), object!([true, true]));
+    compare_covers(&mut browser);
+    // Statistics come when both have been read; until then, what is read of B is exact.
+    browser.key("m");
+    browser.wait("document.querySelector('#details .lost')?.textContent.includes('has been read yet')");
+    browser.key("Escape");
+    drop(of_second);
+    browser.wait("tracewing.filling(1) === null");
+    browser.settle();
+    assert_eq!(browser.value(about), object!([true, false]));
+    compare_covers(&mut browser);
+    browser.key("m");
+    browser.wait("document.querySelector('#details .lost')?.textContent.includes('has been read yet')");
+    drop(of_first);
+    browser.wait("tracewing.filling(0) === null");
+    browser.wait("document.querySelector('#details table td')?.textContent.length > 0");
+    assert_eq!(browser.value("document.querySelector('#details .open')"), Value::Null);
+    assert_eq!(browser.value(about), object!([false, false]));
+    browser.key("Escape");
+    compare_with_opened(&viewer, &mut browser);
+    assert!(browser.errors.iter().all(|error| error.contains("425")), "{:?}", browser.errors);
+    assert_eq!(indexes(&viewer).len(), 2);
 }
 
 #[test]

@@ -105,6 +105,21 @@ pub fn compare(one: &Viewer, other: &Viewer) {
     }
 }
 
+/// What a page draws is what one draws that is opened now.
+pub fn compare_with_opened(viewer: &Viewer, browser: &mut Browser) {
+    browser.settle();
+    let link = browser.value("tracewing.view.link()").as_str().unwrap().to_owned();
+    let drawn = browser.value("tracewing.drawn()");
+    browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
+    browser.settle();
+    let again = browser.value("tracewing.drawn()");
+    let common: Vec<_> = again.as_object().unwrap().iter().filter(|(row, _)| !drawn[row].is_null()).collect();
+    assert!(common.len() > 3, "{}", common.len());
+    for (row, heights) in common {
+        assert_eq!(&drawn[row], heights, "row {row}");
+    }
+}
+
 /// Counts questions for notes.
 const NOTES: &str = "(() => {
     const real = window.fetch;
@@ -275,17 +290,7 @@ fn the_page_follows_pauses_and_says_when_it_has_ended() {
     browser.wait("document.querySelector('#live').hidden && tracewing.view.to === tracewing.view.length");
     browser.settle();
     assert_eq!(browser.value("tracewing.view.length").as_u64(), viewer.ask("state", "{}")["length"].as_u64());
-    // What is drawn is what a page draws that is opened now.
-    let link = browser.value("tracewing.view.link()").as_str().unwrap().to_owned();
-    let drawn = browser.value("tracewing.drawn()");
-    browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
-    browser.settle();
-    let again = browser.value("tracewing.drawn()");
-    let common: Vec<_> = again.as_object().unwrap().iter().filter(|(row, _)| !drawn[row].is_null()).collect();
-    assert!(common.len() > 3, "{}", common.len());
-    for (row, heights) in common {
-        assert_eq!(&drawn[row], heights, "row {row}");
-    }
+    compare_with_opened(&viewer, &mut browser);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
