@@ -121,9 +121,17 @@ export async function showTab(place, kind, area, page) {
       const answer = await result(inner, "durations", { ...asked(area), what: kind });
       if (!answer) return;
       const longest = (/** @type {Line} */ line) => void showNamed(place, area, kind, line, page);
-      fill(ofLines(kind.replace(/s$/, ""), longest, kind), answer.names, "total");
-      const left = answer.left_out;
-      if (left > 0) inner.append(element("p", `${left.toLocaleString("en")} more names took less time.`));
+      const show = (/** @type {Record<string, string[]>} */ places) => {
+        inner.replaceChildren();
+        title.querySelector("a")?.remove();
+        fill(ofLines(kind.replace(/s$/, ""), longest, kind, places), answer.names, "total");
+        const left = answer.left_out;
+        if (left > 0) inner.append(element("p", `${left.toLocaleString("en")} more names took less time.`));
+      };
+      show({});
+      // The index has no places: the events do.
+      const places = kind === "locks" && answer.names.length > 0 && (await result(inner, "held", asked(area)));
+      if (places && Object.keys(places).length > 0) show(places);
     }
   } catch (error) {
     page.lost(error);
@@ -167,14 +175,21 @@ async function showEvents(place, area, name, page) {
 /** What is done with what has a name, by class. @type {Record<number, string>} */
 const DONE = { 5: "ready", 6: "preempted", 7: "blocked", 11: "waits", 12: "holds" };
 
-/** @param {string} what a row is of @param {(line: Line) => void} go lists the longest ones @param {string} [kind] @returns {import("./tables.js").Column<Line>[]} */
-function ofLines(what, go, kind) {
+/**
+ * @param {string} what a row is of @param {(line: Line) => void} go lists the longest ones @param {string} [kind]
+ * @param {Record<string, string[]>} [places] of locks, where they were taken
+ * @returns {import("./tables.js").Column<Line>[]}
+ */
+function ofLines(what, go, kind, places = {}) {
+  const hasPlaces = Object.keys(places).length > 0;
+  const place = (/** @type {Line} */ { name }) => places[name.split(" ").at(-1) ?? ""]?.join(", ") ?? null;
   const hint = "The longest ones";
   const time = (/** @type {string} */ title, /** @type {(line: Line) => number} */ value) => ({ title, unit: /** @type {const} */ ("ns"), value, hint, act: (/** @type {Line} */ line) => () => go(line) });
   const isOne = kind !== "waits" && kind !== "locks";
   /** @type {import("./tables.js").Column<Line>[]} */
   const columns = [
     { title: what, unit: "text", value: ({ name }) => name, act: (line) => () => go(line) },
+    { title: hasPlaces ? "taken at" : "", unit: "text", value: place, hint: "Where the longest of its holds began, as tracewing locks prints it", act: (line) => () => go(line) },
     { title: isOne ? "" : "state", unit: "text", value: (line) => (isOne ? "" : (DONE[line.class] ?? "")) },
     { title: "count", unit: "count", value: ({ count }) => count, hint, act: (line) => () => go(line) },
     time("total", ({ total_ns }) => total_ns),

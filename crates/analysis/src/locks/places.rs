@@ -21,6 +21,19 @@ pub struct Frame {
     pub activity: Option<String>,
 }
 
+impl Frame {
+    /// The place as precisely as the recording allows. `of_call` names a call by the file that the code is
+    /// from, and by the address to which it returns.
+    pub fn text(&self, of_call: impl FnOnce(&str, u64) -> String) -> String {
+        match (&self.activity, &self.source, &self.image) {
+            (Some(activity), ..) => activity.clone(),
+            (None, Some((file, line)), _) => format!("{file}:{line}"),
+            (None, None, Some((path, address))) => of_call(path, *address),
+            (None, None, None) => format!("{:#x}", self.address),
+        }
+    }
+}
+
 /// What events have reported about places.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {

@@ -149,6 +149,22 @@ impl Symbols {
         self.debug(path)?.line(address)
     }
 
+    /// The place of a call, by the address to which it returns: function, file and line, as far as the file at
+    /// `path` has them.
+    pub fn call(&mut self, path: &str, address: u64) -> String {
+        let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        // It returns to the instruction after the call, which may be another function's first.
+        let call = address.saturating_sub(1);
+        let function = match self.at(path, call) {
+            Some(symbol) => format!("{}+{:#x}", symbol.name, symbol.offset + 1),
+            None => format!("{}+{address:#x}", last(path)),
+        };
+        match self.line(path, call) {
+            Some((file, line)) => format!("{function} ({}:{line})", last(&file)),
+            None => function,
+        }
+    }
+
     fn debug(&mut self, path: &str) -> Option<&mut Debug> {
         if !self.debug.contains_key(path) {
             self.debug.insert(path.to_owned(), Debug::read(Path::new(path)));

@@ -14,6 +14,7 @@ mod filling;
 mod find;
 mod flame;
 mod graph;
+mod held;
 mod jobs;
 mod live;
 mod longest;
@@ -48,6 +49,7 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "flame" => return Some(flame::start(viewed, body)),
         "graph" => return Some(graph::start(viewed, body)),
         "durations" => return Some(durations::start(viewed, body)),
+        "held" => return Some(held::start(viewed, body)),
         "classes" => return Some(classes::start(viewed, body)),
         "names" => return Some(marked::names(viewed)),
         "mark" => return Some(marked::mark(viewed, body)),
