@@ -1,8 +1,8 @@
 // @ts-check
-// Rows in links. Most have a number that stays. While a recording is made or read, processes, and threads whose first
-// state lasts, have numbers that they lose in the end: those are named by what they are.
+// Rows in links. Those of a complete index have numbers that stay. While a recording is made or read, rows are named
+// by what they are, since the index that remains may have other numbers: process 7, its task 5, the locks of that.
 
-import { SECOND, isSeries } from "./sides.js";
+import { SECOND, isSeries, sideOf } from "./sides.js";
 import { ALL_CPUS } from "./tracks.js";
 
 /** @typedef {import("./tracks.js").Row} Row */
@@ -10,26 +10,55 @@ import { ALL_CPUS } from "./tracks.js";
 /** Numbers of rows that have no place yet begin here. */
 const NEW = 2 ** 31;
 /** How kinds begin in links. @type {Record<string, string>} */
-const KINDS = { process: "p", thread: "t" };
+const KINDS = {
+  cpu: "c", process: "p", thread: "t", task: "k", functions: "f", locks: "l", spans: "s", samples: "m", "system calls": "y", events: "e", counter: "u",
+};
+/** Kinds that need no name of what they belong to. */
+const WHOLE = ["cpu", "process", "thread"];
 
-/** The rows of a kind and number, the earliest first: numbers are used again. @param {Map<number, Row>} rows @param {string} kind @param {string} number */
-function same(rows, kind, number) {
-  return [...rows.values()].filter((row) => row.kind === kind && row.number === number).sort((a, b) => a.begin - b.begin);
+/** What distinguishes a row from others of its kind: a number, or the name of a provider or counter. @param {Row} row */
+function own({ kind, name, number }) {
+  const isNamed = kind === "events" || kind === "counter";
+  // Links and their parts are separated by some of the signs that stay.
+  return isNamed ? encodeURIComponent(name).replace(/[-._~!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`) : number;
 }
 
-/** A row in a link. @param {Map<number, Row>} rows @param {number} row */
-export function toLink(rows, row) {
-  const of = rows.get(row);
-  const isNew = row % SECOND >= NEW && row % SECOND !== ALL_CPUS && !isSeries(row);
-  if (!isNew || !of || !KINDS[of.kind]) return String(row);
-  const before = same(rows, of.kind, of.number).indexOf(of);
-  return `${KINDS[of.kind]}${of.number}${before > 0 ? `~${before}` : ""}`;
+/** To which row one belongs, if its name needs that. @param {Row} row */
+function above({ kind, parent }) {
+  return WHOLE.includes(kind) ? null : parent;
+}
+
+/** The rows of a name, the earliest first: numbers are used again. @param {Map<number, Row>} rows @param {string} kind @param {string} text @param {number | null} of @param {number} side */
+function same(rows, kind, text, of, side) {
+  const fits = (/** @type {Row} */ row) => row.kind === kind && sideOf(row.id) === side && above(row) === of && own(row) === text;
+  return [...rows.values()].filter(fits).sort((a, b) => a.begin - b.begin);
+}
+
+/** A row in a link. @param {Map<number, Row>} rows @param {number} row @param {boolean} [isGrowing] whether it may get another number */
+export function toLink(rows, row, isGrowing = false) {
+  const isNumbered = row % SECOND === ALL_CPUS || isSeries(row) || !(isGrowing || row % SECOND >= NEW);
+  const parts = [];
+  for (let one = rows.get(row); one && !isNumbered; one = rows.get(above(one) ?? -1)) {
+    const before = same(rows, one.kind, own(one), above(one), sideOf(row)).indexOf(one);
+    parts.unshift(`${KINDS[one.kind]}${own(one)}${before > 0 ? `~${before}` : ""}`);
+  }
+  if (parts.length === 0) return String(row);
+  return [...(sideOf(row) ? ["b"] : []), ...parts].join("_");
 }
 
 /** The row of a link; null if there is none. @param {Map<number, Row>} rows @param {string} text */
 export function ofLink(rows, text) {
   if (/^\d{1,16}$/.test(text)) return Number(text);
-  const [, letter, number, before] = /^([pt])(\d{0,16})(?:~(\d{1,6}))?$/.exec(text) ?? [];
-  const kind = Object.keys(KINDS).find((kind) => KINDS[kind] === letter);
-  return kind === undefined ? null : same(rows, kind, number)[Number(before ?? 0)]?.id ?? null;
+  const parts = text.split("_");
+  const side = parts[0] === "b" ? 1 : 0;
+  /** @type {number | null} */
+  let found = null;
+  for (const part of parts.slice(side)) {
+    const [, letter, own, before] = /^([a-z])([^~]*)(?:~(\d{1,6}))?$/.exec(part) ?? [];
+    const kind = Object.keys(KINDS).find((kind) => KINDS[kind] === letter);
+    if (kind === undefined) return null;
+    found = same(rows, kind, own, found, side)[Number(before ?? 0)]?.id ?? null;
+    if (found === null) return null;
+  }
+  return found;
 }

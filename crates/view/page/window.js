@@ -66,6 +66,8 @@ export class View {
     /** @type {(() => void)[]} */
     this.restored = [];
     this.timer = 0;
+    /** Whether rows may get other numbers: links name them by what they are. */
+    this.isGrowing = false;
     /** By how much the second of two recordings is moved, in nanoseconds, and what moves it. */
     this.offset = 0;
     /** @type {((offset: number) => void) | null} */
@@ -123,7 +125,7 @@ export class View {
     /** @type {[string, string][]} */
     const parts = [["v", "1"], ["from", String(Math.floor(this.from))], ["to", String(Math.ceil(this.to))]];
     const rows = this.rows();
-    const named = (/** @type {number} */ row) => names.toLink(rows, row);
+    const named = (/** @type {number} */ row) => names.toLink(rows, row, this.isGrowing);
     if (this.state) parts.push(["row", named(this.state.row)], ["at", String(this.state.time)]);
     const { area } = this;
     if (area && (area.rows?.length ?? 0) <= LONGEST) parts.push(["area", `${area.from}-${area.to}`]);

@@ -345,13 +345,58 @@ fn names_that_become_known_later_and_states_that_last_reach_the_page() {
     let expected = object!([["process", number], ["thread", number]]);
     browser.wait(&format!("{pinned}.length === 2"));
     let link = browser.value("tracewing.view.link()").as_str().unwrap().to_owned();
-    assert!(link.contains(&format!("pin=p{number}.")), "{link}");
+    assert!(link.contains(&format!("pin=p{number}.t{number}")), "{link}");
     recorded.ends();
     browser.wait("document.querySelector('#ended').textContent === 'The recording has ended'");
     assert_eq!(browser.value(pinned), expected);
     let again = Viewer::start(&recorded.trace());
     browser.open(&format!("{}&{link}", again.address()));
     assert_eq!(browser.value(pinned), expected);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn links_to_what_grows_name_what_lasts() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&client::stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    // Each row is found by its name, also when all have other numbers and come in another order.
+    let found = browser.value(
+        "(async () => {
+            const [{ ask }, { toLink, ofLink }] = [await import('/api.js'), await import('/names.js')];
+            const { rows } = await ask('tracks');
+            const before = new Map(rows.map((row) => [row.id, row]));
+            const other = (id) => (id === null ? null : id * 3 + 100);
+            const moved = rows.map((row) => ({ ...row, id: other(row.id), parent: other(row.parent) }));
+            const after = new Map(moved.reverse().map((row) => [row.id, row]));
+            const links = rows.map(({ id }) => toLink(before, id, true));
+            const isWrong = ({ id }, at) => ofLink(before, links[at]) !== id || ofLink(after, links[at]) !== other(id);
+            return {
+                links, wrong: rows.filter(isWrong), kinds: [...new Set(rows.map(({ kind }) => kind))],
+                numbers: rows.map(({ id }) => toLink(before, id)), ids: rows.map(({ id }) => String(id)),
+                none: ['p0x', 't', 'b_c0', 'c0_c0', 'q1', ''].map((text) => ofLink(before, text)),
+            };
+        })()",
+    );
+    assert_eq!(found["wrong"], object!([]));
+    assert_eq!(found["numbers"], found["ids"]);
+    assert_eq!(found["none"], object!([null, null, null, null, null, null]));
+    let kinds = found["kinds"].as_array().unwrap();
+    for kind in ["cpu", "process", "thread", "task", "locks", "events"] {
+        assert!(kinds.contains(&kind.into()), "{kinds:?}");
+    }
+    let mut links: Vec<&str> =
+        found["links"].as_array().unwrap().iter().map(|link| link.as_str().unwrap()).collect();
+    // Signs that separate the parts of a link, or that `--at` refuses, are in none.
+    let is_sign = |sign: u8| sign.is_ascii_alphanumeric() || b"%_~".contains(&sign);
+    assert!(links.iter().all(|link| link.bytes().all(is_sign)), "{links:?}");
+    let count = links.len();
+    links.sort_unstable();
+    links.dedup();
+    assert_eq!(links.len(), count);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
