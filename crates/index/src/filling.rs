@@ -122,11 +122,11 @@ impl Cache {
                 Err(failure) => return Ok(Some(Some(failure))),
                 Ok(false) => {}
             }
-            if let Some(times) = ongoing.times() {
+            if let Some((first, last)) = ongoing.times() {
                 let begin = Instant::now();
                 let file =
                     file.try_clone().map_err(|cause| Error::Io { path: self.path().to_owned(), cause })?;
-                let (index, states) = self.now(file, ongoing, times, &mut functions, &mut numbers)?;
+                let (index, states) = self.now(file, ongoing, (first, last, last), &mut functions, &mut numbers)?;
                 shows.took(begin);
                 if watch(Look::Grown(Box::new(index), Changes { passes: 1, states })).is_break() {
                     return Ok(None);

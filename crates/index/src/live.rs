@@ -25,6 +25,8 @@ use tracewing_units::Timestamp;
 /// For how long an event waits for earlier ones of streams in which nothing happens: a recorder writes each
 /// event within 0.2 s.
 const HOLD: Duration = Duration::from_millis(400);
+/// After so long, an event would have been written, and read.
+const QUIET: Duration = HOLD.saturating_mul(2);
 /// Time that a recorder has to write its first metadata.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Time between two looks at the recording.
@@ -99,6 +101,7 @@ impl Cache {
         let mut ongoing = Ongoing::new(growing.recording(), &filter, &mut pass)?;
         let (mut shows, mut functions, mut numbers) =
             (Shows::new(SHARE, Duration::ZERO), FunctionNames::new(), Numbers::default());
+        let mut quiet = Quiet::new(growing.is_own());
         loop {
             if growing.look()? && !reopened(&mut ongoing, growing.recording(), pairs)? {
                 return Ok(Passed::Again);
@@ -108,8 +111,10 @@ impl Cache {
                 if is_stopped && !ongoing.analysis().is_done() {
                     return Ok(Passed::Stopped);
                 }
+                quiet.since = Instant::now();
                 shows.is_old = true;
             }
+            shows.is_old |= quiet.lasts() > Duration::ZERO;
             let is_due = shows.are_due();
             if has_failed(&mut ongoing, is_due) {
                 drop(ongoing);
@@ -119,8 +124,8 @@ impl Cache {
                 break;
             }
             let look = match ongoing.times().filter(|_| is_due) {
-                Some(times) => {
-                    let begin = Instant::now();
+                Some((first, last)) => {
+                    let (begin, times) = (Instant::now(), (first, last, quiet.until(last)));
                     let file = file.try_clone().map_err(io)?;
                     let now = self.now(file, &mut ongoing, times, &mut functions, &mut numbers)?;
                     shows.took(begin);
@@ -133,13 +138,9 @@ impl Cache {
             }
             std::thread::sleep(PAUSE);
         }
-        let recording = Recording::open(inputs)?;
-        let is_in_order = ongoing.is_in_order();
+        let (recording, is_in_order) = (Recording::open(inputs)?, ongoing.is_in_order());
         let ran = ongoing.finish(&recording, None);
-        if !is_in_order {
-            return Ok(Passed::Late);
-        }
-        self.conclude(pass, &ran, &recording, folder, &file)
+        if is_in_order { self.conclude(pass, &ran, &recording, folder, &file) } else { Ok(Passed::Late) }
     }
 
     /// The pass is over: its index is kept.
@@ -155,6 +156,35 @@ impl Cache {
         conclude(pass, ran, &head(identity::of(recording))).map_err(io)?;
         self.keep(recording, folder, file)?;
         Ok(Passed::Over)
+    }
+}
+
+/// Since when nothing has been read.
+struct Quiet {
+    since: Instant,
+    /// Whether more would have been read if anything had happened.
+    is_known: bool,
+    /// What was said to be the end.
+    end: Timestamp,
+}
+
+impl Quiet {
+    fn new(is_known: bool) -> Self {
+        Quiet { since: Instant::now(), is_known, end: Timestamp::MIN }
+    }
+
+    /// For how long nothing has happened after what was read last, at least: that was no later than its
+    /// reading.
+    fn lasts(&self) -> Duration {
+        if self.is_known { self.since.elapsed().saturating_sub(QUIET) } else { Duration::ZERO }
+    }
+
+    /// Up to when what lasts is drawn if events reach up to `last`. On a busy machine, later events may come
+    /// before that time: the end stays where it is until they reach it.
+    fn until(&mut self, last: Timestamp) -> Timestamp {
+        let ns = u64::try_from(self.lasts().as_nanos()).unwrap_or(0);
+        self.end = self.end.max(last + tracewing_units::Duration::from_ns(ns));
+        self.end
     }
 }
 

@@ -76,12 +76,12 @@ impl Cache {
     }
 
     /// The index of now, of which all that the pass has written is in the file; and a number that grows when
-    /// states change that were certain.
+    /// states change that were certain. The times are the begin, up to when events were read, and the end.
     pub(crate) fn now(
         &self,
         file: File,
         ongoing: &mut Ongoing<'_, Pass<'_>>,
-        (begin, end): (Timestamp, Timestamp),
+        (begin, reached, end): (Timestamp, Timestamp, Timestamp),
         functions: &mut FunctionNames,
         numbers: &mut Numbers,
     ) -> Result<(Index, u64), Error> {
@@ -90,7 +90,7 @@ impl Cache {
         let pass = ongoing.analysis();
         let (offset, known) = (pass.states.sink.body().offset, pass.states.sink.count());
         let changed = pass.states.sink.doubted().as_ns();
-        let mut copy = pass.same(Body::after(&mut rest, offset), end, &failed).map_err(io)?;
+        let mut copy = pass.same(Body::after(&mut rest, offset), reached, &failed).map_err(io)?;
         ongoing.report(end, &mut copy);
         let (builder, names, _, losses) = copy.close(end).map_err(io)?;
         let texts = ongoing.names().clone();

@@ -294,9 +294,10 @@ fn the_page_follows_pauses_and_says_when_it_has_ended() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
-/// A shell that gets another name when it is asked to, and a program that waits all the time.
-const RENAMED: &str = "mkfifo pipe; cat pipe & while test ! -e rename; do sleep 0.1; done; \
-    printf later > /proc/$$/comm; while test ! -e stop; do sleep 0.1; done; : > pipe; wait";
+/// A shell that gets another name when it is asked to, and a program that waits all the time. With many processes,
+/// those that used little time are folded.
+const RENAMED: &str = "mkfifo pipe; cat pipe & while test ! -e rename -a ! -e stop; do sleep 1; done; \
+    printf later > /proc/$$/comm; while test ! -e stop; do sleep 1; done; : > pipe; wait";
 
 #[test]
 fn names_that_become_known_later_and_states_that_last_reach_the_page() {
@@ -314,9 +315,10 @@ fn names_that_become_known_later_and_states_that_last_reach_the_page() {
     browser.wait(&format!("!!{} && !!{}", of("sh", "process"), of("cat", "thread")));
     // What lasts is drawn up to now with its state, as what may still change.
     let waiter = format!("{}.id", of("cat", "thread"));
-    browser.value(&format!("tracewing.choose({waiter})"));
+    // New processes above it may move it out of sight.
     browser.wait(&format!(
         "(() => {{
+            tracewing.choose({waiter});
             const id = {waiter}, heights = tracewing.drawn()[id] ?? [], column = heights.length / 14 - 3;
             return heights[column * 14 + 7] > 0 && tracewing.live().certain[id] < tracewing.view.to;
         }})()"
@@ -352,6 +354,47 @@ fn names_that_become_known_later_and_states_that_last_reach_the_page() {
     let again = Viewer::start(&recorded.trace());
     browser.open(&format!("{}&{link}", again.address()));
     assert_eq!(browser.value(pinned), expected);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn what_lasts_while_nothing_happens_is_drawn_up_to_now() {
+    if !traceable() || !installed(&["chromium"]) {
+        return;
+    }
+    let mut recorded = Recorded::of("sleep 120 & echo $! > pid; wait; true");
+    let viewer = follow(&recorded.trace(), &["--follow"]);
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let sleeper = "tracewing.shown().find(({ name, kind }) => name === 'sleep' && kind === 'thread')?.id";
+    browser.wait(&format!("{sleeper} !== undefined"));
+    // Nothing more comes for a while, and the picture still grows.
+    let mut last = Value::Null;
+    wait_until("nothing happens any more", || {
+        let now = live(&viewer);
+        let is_quiet = now["events"] == last["events"] && now["length"].as_u64() > last["length"].as_u64();
+        last = now;
+        is_quiet
+    });
+    let (events, length) = (&last["events"], last["length"].as_u64().unwrap());
+    browser.wait(&format!("tracewing.view.length > {}", length + 2_000_000_000));
+    browser.wait(&format!("tracewing.view.to > {}", length + 1_500_000_000));
+    assert_eq!(&live(&viewer)["events"], events);
+    // It sleeps up to there, as far as is known: lines say so.
+    browser.value(&format!("tracewing.choose({sleeper})"));
+    browser.wait(&format!(
+        "(() => {{
+            const id = {sleeper}, heights = tracewing.drawn()[id] ?? [], column = heights.length / 14 - 3;
+            return heights[column * 14 + 7] > 0 && tracewing.live().certain[id] < {length};
+        }})()"
+    ));
+    let pid = fs::read_to_string(recorded.folder.path().join("pid")).unwrap();
+    signal(pid.trim().parse().unwrap(), libc::SIGTERM);
+    recorded.ends();
+    wait_for_end(&viewer);
+    browser.wait("document.querySelector('#ended').textContent === 'The recording has ended'");
+    compare(&viewer, &Viewer::start(&recorded.trace()));
+    compare_with_opened(&viewer, &mut browser);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 

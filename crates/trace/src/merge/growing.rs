@@ -87,6 +87,12 @@ impl Growing {
         self.is_over
     }
 
+    /// Whether recorders of tracewing make all of it: they write each event within 0.2 s.
+    pub fn is_own(&self) -> bool {
+        let is_described = |folder: &PathBuf| folder.parent().and_then(description::read).is_some();
+        self.recording.traces().iter().flat_map(Trace::folders).all(is_described)
+    }
+
     /// Looks for what has been added. Returns whether there are other streams or classes than before: the
     /// recording was opened anew, and its streams may have other numbers.
     ///
