@@ -126,7 +126,8 @@ impl Cache {
                 let begin = Instant::now();
                 let file =
                     file.try_clone().map_err(|cause| Error::Io { path: self.path().to_owned(), cause })?;
-                let (index, states) = self.now(file, ongoing, (first, last, last), &mut functions, &mut numbers)?;
+                let (index, states) =
+                    self.now(file, ongoing, (first, last, last), &mut functions, &mut numbers)?;
                 shows.took(begin);
                 if watch(Look::Grown(Box::new(index), Changes { passes: 1, states })).is_break() {
                     return Ok(None);

@@ -85,8 +85,7 @@ impl Server {
     #[must_use]
     pub fn beside(mut self, recording: Recording, cache: Cache, name: &str) -> Self {
         let is_same = self.desk.cookie == cookie(name);
-        let mut other =
-            if is_same { self.desk.viewed.again() } else { Viewed::new(recording, cache, false) };
+        let mut other = if is_same { self.desk.viewed.again() } else { Viewed::new(recording, cache, false) };
         other.notes = Notes::of(name);
         other.is_compared = true;
         self.desk.viewed.is_compared = true;

@@ -436,7 +436,7 @@ fn numbers_of_locks_lead_to_their_states_and_events() {
         format!("{lines}.find((line) => /mutex/.test(line.textContent) && /holds/.test(line.textContent))");
     let lock = browser.value(&format!("{line}.querySelector('.link').textContent"));
     let lock = lock.as_str().unwrap().to_owned();
-    // The address says little: the place where it is taken comes from the events, and leads to its states, too.
+    // The address says little: where it is taken comes from the events, and leads to its states, too.
     let place = format!("{line}.querySelectorAll('.link')[1]");
     browser.wait(&format!("/^crates\\/tokio\\/examples\\/server.rs:\\d+$/.test({place}?.textContent)"));
     browser.value(&format!("{place}.click()"));

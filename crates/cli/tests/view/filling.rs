@@ -316,7 +316,8 @@ fn two_recordings_are_seen_as_they_fill() {
         let known = browser.value(&format!("tracewing.filling({side}).known"));
         assert_eq!(known, viewer.ask(path, "{}")["filling"]["known"]);
     }
-    let about = "['#first', '#second'].map((id) => document.querySelector(id).textContent.includes('% read'))";
+    let about =
+        "['#first', '#second'].map((id) => document.querySelector(id).textContent.includes('% read'))";
     assert_eq!(browser.value(about), object!([true, true]));
     compare_covers(&mut browser);
     // Statistics come when both have been read; until then, what is read of B is exact.

@@ -294,8 +294,8 @@ fn the_page_follows_pauses_and_says_when_it_has_ended() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
-/// A shell that gets another name when it is asked to, and a program that waits all the time. With many processes,
-/// those that used little time are folded.
+/// A shell that gets another name when it is asked to, and a program that waits all the time. With many
+/// processes, those that used little time are folded.
 const RENAMED: &str = "mkfifo pipe; cat pipe & while test ! -e rename -a ! -e stop; do sleep 1; done; \
     printf later > /proc/$$/comm; while test ! -e stop; do sleep 1; done; : > pipe; wait";
 

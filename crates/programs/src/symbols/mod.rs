@@ -149,8 +149,8 @@ impl Symbols {
         self.debug(path)?.line(address)
     }
 
-    /// The place of a call, by the address to which it returns: function, file and line, as far as the file at
-    /// `path` has them.
+    /// The place of a call, by the address to which it returns: function, file and line, as far as the file
+    /// at `path` has them.
     pub fn call(&mut self, path: &str, address: u64) -> String {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         // It returns to the instruction after the call, which may be another function's first.
