@@ -14,7 +14,7 @@ use tracewing_analysis::total_count;
 use tracewing_consumer::description::State;
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_session::Summary;
-use tracewing_session::outcome::{CommandTotals, SnapshotSummary};
+use tracewing_session::outcome::{CommandTotals, SnapshotSummary, SnapshotTotals};
 use tracewing_units::Cycles;
 
 /// Streams that are shown one by one.
@@ -152,25 +152,28 @@ fn cut_short(summary: &Summary) -> &'static str {
 fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
     print_losses(summary);
     let programs = if summary.processes == 1 { "program" } else { "programs" };
-    let taken = match snapshots.len() {
-        0 => "no snapshot was taken, so nothing was written".to_owned(),
-        1 => format!("1 snapshot, {}", bytes(summary.bytes)),
-        count => format!("{count} snapshots, {}", bytes(summary.bytes)),
-    };
-    let removed = match snapshots.iter().filter(|snapshot| snapshot.is_removed).count() {
-        0 => String::new(),
-        removed => format!(" ({} removed)", number(removed as u64)),
-    };
+    let taken = taken(summary.snapshot_totals.unwrap_or_default(), summary.bytes);
     let state = cut_short(summary);
     print_attached(summary);
     say!(
-        "{:.3} s, {} {programs} joined, {taken}{removed}{state}",
+        "{:.3} s, {} {programs} joined, {taken}{state}",
         summary.seconds,
         number(summary.processes as u64)
     );
     if let Some(last) = snapshots.last() {
         say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&last.folder));
     }
+}
+
+/// How many snapshots were taken, and how many of them were removed.
+fn taken(SnapshotTotals { taken, removed, .. }: SnapshotTotals, size: u64) -> String {
+    let noun = match taken {
+        0 => return "no snapshot was taken, so nothing was written".to_owned(),
+        1 => "snapshot",
+        _ => "snapshots",
+    };
+    let gone = if removed == 0 { String::new() } else { format!(" ({} removed)", number(removed.into())) };
+    format!("{} {noun}, {}{gone}", number(taken.into()), bytes(size))
 }
 
 /// A snapshot that was just taken.
@@ -324,6 +327,22 @@ mod tests {
         let said =
             [(0, false), (0, true), (1500, false), (1500, true)].map(|(events, more)| lost(events, more));
         assert_eq!(said, ["0", "an unknown number", "1,500", "at least 1,500"]);
+    }
+
+    /// The list of snapshots has the last ones only.
+    #[test]
+    fn all_snapshots_are_counted() {
+        let said = [(0, 0), (1, 0), (5000, 4998)].map(|(all, removed)| {
+            taken(SnapshotTotals { taken: all, removed, removed_events: 0 }, 2048)
+        });
+        assert_eq!(
+            said,
+            [
+                "no snapshot was taken, so nothing was written",
+                "1 snapshot, 2.0 KiB",
+                "5,000 snapshots, 2.0 KiB (4,998 removed)"
+            ]
+        );
     }
 
     /// Interrupts are recorded in the command's threads only, so `-k irq_handler_entry` may find none.

@@ -1,6 +1,8 @@
 //! State of a flight recorder: the snapshots that it has taken, how many of them are kept, and how many more
 //! may be requested.
 
+use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,7 +14,7 @@ use tracewing_units::Pid;
 
 use crate::limits::Budget;
 use crate::options::{Rotate, SnapshotOn};
-use crate::outcome::SnapshotSummary;
+use crate::outcome::{SnapshotSummary, SnapshotTotals};
 use crate::remover::Remover;
 
 /// The state of a flight recorder, which has no trace folder.
@@ -23,14 +25,23 @@ pub(crate) struct Flight {
     /// How much is kept.
     options: Rotate,
     pub(crate) begun: u64,
-    /// How many were taken, and how many events those have that are no longer listed.
-    pub(crate) count: u32,
+    pub(crate) totals: SnapshotTotals,
+    /// How many events those have that are no longer listed.
     pub(crate) unlisted_events: u64,
     /// The last ones.
     pub(crate) taken: Vec<SnapshotSummary>,
+    /// Those that are on the disk, the oldest first; none if neither a number nor a size bounds them.
+    kept: VecDeque<Kept>,
     remover: Remover,
     /// Snapshots that programs may still request.
     asked: Budget,
+}
+
+/// A snapshot that is on the disk.
+struct Kept {
+    name: String,
+    events: u64,
+    bytes: u64,
 }
 
 /// Snapshots that may be requested in a row, and per second after that: a program may request them in a loop.
@@ -79,34 +90,52 @@ pub(crate) enum NoSnapshot {
 impl Flight {
     pub(crate) fn new(output: Dir, on: SnapshotOn, options: Rotate) -> Self {
         let asked = Budget::new(ASKED.0, ASKED.1, Instant::now());
-        let (taken, remover) = (Vec::new(), Remover::default());
-        Self { output, on, options, begun: 0, count: 0, unlisted_events: 0, taken, remover, asked }
+        Self {
+            output,
+            on,
+            options,
+            begun: 0,
+            totals: SnapshotTotals::default(),
+            unlisted_events: 0,
+            taken: Vec::new(),
+            kept: VecDeque::new(),
+            remover: Remover::default(),
+            asked,
+        }
     }
 
-    /// Lists a snapshot, and removes the oldest ones if there are too many, or have too many bytes. The new
-    /// one is kept in any case. One that the user has moved or removed counts no more.
+    /// Lists a snapshot, and removes the oldest ones, listed or not, if there are too many on the disk, or
+    /// they have too many bytes. The new one is kept in any case. One that the user has moved or removed
+    /// counts no more.
     ///
     /// # Errors
     /// One cannot be removed; it is kept, and counts no more.
     pub(crate) fn add(&mut self, summary: SnapshotSummary) -> io::Result<()> {
+        if self.options.keep.is_some() || self.options.total.is_some() {
+            let name = summary.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            self.kept.push_back(Kept { name, events: summary.events, bytes: summary.bytes });
+        }
         if self.taken.len() >= MOST_LISTED {
             self.unlisted_events += self.taken.remove(0).events;
         }
         self.taken.push(summary);
-        self.count = self.count.saturating_add(1);
-        let kept = self.taken.iter().filter(|one| !one.is_removed);
-        let (mut count, mut bytes) =
-            kept.fold((0, 0_u64), |(count, bytes), one| (count + 1, bytes + one.bytes));
-        let Some((_, earlier)) = self.taken.split_last_mut() else { return Ok(()) };
-        for one in earlier.iter_mut().filter(|one| !one.is_removed) {
-            let are_too_many = self.options.keep.is_some_and(|most| count > most.get());
+        self.totals.taken = self.totals.taken.saturating_add(1);
+        let mut bytes = self.kept.iter().map(|one| one.bytes).sum::<u64>();
+        while self.kept.len() > 1 {
+            let are_too_many = self.options.keep.is_some_and(|most| self.kept.len() > most.get());
             if !are_too_many && self.options.total.is_none_or(|most| bytes <= most) {
                 break;
             }
-            (count, bytes) = (count - 1, bytes - one.bytes);
-            one.is_removed = true;
-            let name = one.folder.file_name().unwrap_or_default().to_string_lossy();
-            self.remover.remove(&self.output, &name)?;
+            let Some(oldest) = self.kept.pop_front() else { break };
+            bytes -= oldest.bytes;
+            if !self.remover.remove(&self.output, &oldest.name)? {
+                continue;
+            }
+            self.totals.removed = self.totals.removed.saturating_add(1);
+            self.totals.removed_events = self.totals.removed_events.saturating_add(oldest.events);
+            let name = Some(OsStr::new(&oldest.name));
+            let listed = self.taken.iter_mut().find(|one| one.folder.file_name() == name);
+            listed.into_iter().for_each(|one| one.is_removed = true);
         }
         Ok(())
     }
@@ -131,4 +160,98 @@ impl Flight {
 /// A path as processes in other folders need it.
 pub(crate) fn absolute(path: &std::path::Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroUsize;
+    use std::path::Path;
+    use tracewing_consumer::description::State;
+
+    fn flight(folder: &Path, keep: Option<usize>, total: Option<u64>) -> Flight {
+        let options = Rotate { keep: keep.and_then(NonZeroUsize::new), total, ..Rotate::default() };
+        let on = SnapshotOn { signal: true, exit: true, panic: true };
+        Flight::new(Dir::parent(folder).unwrap(), on, options)
+    }
+
+    /// Makes the folder of a snapshot of a byte and two events, and lists it.
+    fn take(flight: &mut Flight) -> io::Result<()> {
+        flight.begun += 1;
+        let name = format!("snapshot-{}", flight.begun);
+        let folder = flight.output.path().join(&name);
+        std::fs::create_dir(&folder).unwrap();
+        flight.add(SnapshotSummary {
+            folder,
+            state: State::Complete,
+            reason: String::new(),
+            seconds: 0.0,
+            events: 2,
+            bytes: 1,
+            user_streams: Vec::new(),
+            kernel_streams: Vec::new(),
+            is_removed: false,
+        })
+    }
+
+    /// How many folders are on the disk, without those that are being removed.
+    fn on_disk(folder: &Path) -> usize {
+        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("snapshot-")).count()
+    }
+
+    #[test]
+    fn snapshots_that_are_no_longer_listed_are_removed_too() {
+        let more = MOST_LISTED + 7;
+        for (keep, total) in [(Some(MOST_LISTED + 2), None), (None, Some(MOST_LISTED as u64 + 2))] {
+            let place = tempfile::tempdir().unwrap();
+            let mut flight = flight(place.path(), keep, total);
+            (0..more).for_each(|_| take(&mut flight).unwrap());
+            flight.finish_removing();
+            assert_eq!(on_disk(place.path()), MOST_LISTED + 2);
+            let first = place.path().join("snapshot-6");
+            assert!(first.exists() && !place.path().join("snapshot-5").exists(), "the oldest ones go");
+            assert_eq!(flight.taken.len(), MOST_LISTED);
+            assert!(flight.taken.iter().all(|one| !one.is_removed), "they are not listed");
+            let SnapshotTotals { taken, removed, removed_events } = flight.totals;
+            assert_eq!((taken, removed, removed_events), (more as u32, 5, 10));
+        }
+    }
+
+    #[test]
+    fn without_a_bound_all_snapshots_stay() {
+        let place = tempfile::tempdir().unwrap();
+        let mut flight = flight(place.path(), None, None);
+        (0..5).for_each(|_| take(&mut flight).unwrap());
+        assert_eq!((on_disk(place.path()), flight.kept.len(), flight.totals.removed), (5, 0, 0));
+    }
+
+    #[test]
+    fn only_what_was_there_was_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let mut flight = flight(place.path(), Some(2), None);
+        (0..2).for_each(|_| take(&mut flight).unwrap());
+        // The user has moved the first one away.
+        std::fs::rename(place.path().join("snapshot-1"), place.path().join("moved")).unwrap();
+        (0..2).for_each(|_| take(&mut flight).unwrap());
+        flight.finish_removing();
+        let removed: Vec<bool> = flight.taken.iter().map(|one| one.is_removed).collect();
+        assert_eq!((removed, flight.totals.removed), (vec![false, true, false, false], 1));
+        assert!(place.path().join("moved").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_not_reported_as_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let mut flight = flight(place.path(), Some(2), None);
+        (0..2).for_each(|_| take(&mut flight).unwrap());
+        // Its name for the time of the removal is taken.
+        std::fs::create_dir_all(place.path().join(".snapshot-1.removed/x")).unwrap();
+        assert!(take(&mut flight).is_err());
+        take(&mut flight).unwrap();
+        flight.finish_removing();
+        let removed: Vec<bool> = flight.taken.iter().map(|one| one.is_removed).collect();
+        assert_eq!((removed, flight.totals.removed), (vec![false, true, false, false], 1));
+        assert!(place.path().join("snapshot-1").exists());
+    }
 }

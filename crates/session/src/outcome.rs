@@ -57,6 +57,9 @@ pub struct Summary {
     /// where a trace was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Vec<SnapshotSummary>>,
+    /// What all its snapshots amount to, also those that are not listed; `None` where a trace was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_totals: Option<SnapshotTotals>,
     /// A rotated recording's archives, also those that were removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archives: Vec<ArchiveTotals>,
@@ -82,6 +85,17 @@ pub struct CommandTotals {
     pub failed: u64,
     /// It was not run, or not waited for: the archive was removed before, or the recorder ended.
     pub skipped: u64,
+}
+
+/// All snapshots of a flight recorder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SnapshotTotals {
+    /// Snapshots that were taken.
+    pub taken: u32,
+    /// Of these, how many were removed again, for want of room.
+    pub removed: u32,
+    /// Number of events in the snapshots that were removed.
+    pub removed_events: u64,
 }
 
 /// A snapshot of a flight recorder.

@@ -415,15 +415,20 @@ fn print_summary(called: &str, summary: &Value, output: &Path) {
 
 /// How many archives and snapshots were removed for want of room, and how many events these have had.
 fn removed(summary: &Value) -> String {
-    let of = |kind: &str| {
-        let all = summary[kind].as_array().into_iter().flatten();
-        let removed: Vec<_> = all.filter(|one| one["is_removed"] == true).collect();
-        let events = removed.iter().filter_map(|one| one["events"].as_u64()).sum::<u64>();
-        let number = crate::table::number;
-        (!removed.is_empty())
-            .then(|| format!("; {kind} removed: {}, with {} events", removed.len(), number(events)))
-    };
-    ["archives", "snapshots"].into_iter().filter_map(of).collect()
+    let all = summary["archives"].as_array().into_iter().flatten();
+    let archives: Vec<_> = all.filter(|one| one["is_removed"] == true).collect();
+    let events = archives.iter().filter_map(|one| one["events"].as_u64()).sum::<u64>();
+    // The list of snapshots has the last ones only.
+    let of_snapshots = |name: &str| summary["snapshot_totals"][name].as_u64().unwrap_or(0);
+    let snapshots = (of_snapshots("removed"), of_snapshots("removed_events"));
+    let number = crate::table::number;
+    [("archives", (archives.len() as u64, events)), ("snapshots", snapshots)]
+        .into_iter()
+        .filter(|(_, (count, _))| *count > 0)
+        .map(|(kind, (count, events))| {
+            format!("; {kind} removed: {}, with {} events", number(count), number(events))
+        })
+        .collect()
 }
 
 /// Whether more was lost than is counted.
@@ -434,4 +439,21 @@ fn loses_more(summary: &Value) -> bool {
         stream["is_lost_unknown"] == true
             || stream["overwritten"]["sub_buffers"].as_u64().is_some_and(|count| count > 0)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn all_that_was_removed_is_counted() {
+        let archives = json!([{ "is_removed": true, "events": 1000 }, { "events": 5 }]);
+        assert_eq!(removed(&json!({ "archives": archives })), "; archives removed: 1, with 1,000 events");
+        // Most are no longer listed.
+        let totals = json!({ "taken": 5000, "removed": 4998, "removed_events": 9996 });
+        let summary = json!({ "snapshots": [{ "is_removed": true, "events": 2 }], "snapshot_totals": totals });
+        assert_eq!(removed(&summary), "; snapshots removed: 4,998, with 9,996 events");
+        assert_eq!(removed(&json!({ "archives": [{ "events": 5 }], "snapshots": [] })), "");
+    }
 }

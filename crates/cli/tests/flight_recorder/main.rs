@@ -67,6 +67,31 @@ fn snapshots_by_command_signal_program_and_exit_overlap() {
     assert_eq!(entries, 4, "something else was left in the folder");
 }
 
+/// A snapshot that the user has taken away himself is not one that was removed.
+#[test]
+fn snapshots_may_be_moved_away() {
+    let mut flight = Flight::start(&[&SMALL[..], &["--keep", "2"]].concat());
+    let moved = flight.folder.path().join("moved");
+    for number in 1..=3 {
+        flight.numbers("emit 100");
+        assert_eq!(flight.command(), flight.path(number));
+        if number == 1 {
+            std::fs::rename(flight.path(1), &moved).unwrap();
+        }
+    }
+    let ended = flight.end();
+    check(&moved);
+    let snapshots = ended.summary["snapshots"].as_array().unwrap();
+    let removed: Vec<bool> = snapshots.iter().map(|one| one["is_removed"] == true).collect();
+    assert_eq!(removed, [false, true, false, false], "{snapshots:?}");
+    assert_eq!([2, 3, 4].map(|number| ended.path(number).exists()), [false, true, true]);
+    let totals = &ended.summary["snapshot_totals"];
+    assert_eq!((&totals["taken"], &totals["removed"]), (&4.into(), &1.into()), "{totals}");
+    assert_eq!(totals["removed_events"], snapshots[1]["events"]);
+    let notes = ended.summary["notes"].to_string();
+    assert!(!notes.contains("cannot be removed"), "{notes}");
+}
+
 #[test]
 fn what_the_buffers_never_had_to_give_up_is_in_every_snapshot() {
     let mut flight = Flight::start(&[]);

@@ -154,6 +154,7 @@ impl Recorder<'_> {
         let streams = || user.iter().chain(kernel).chain(profile);
         let flight = self.flight.take();
         let unlisted = flight.as_ref().map_or(0, |flight| flight.unlisted_events);
+        let snapshot_totals = flight.as_ref().map(|flight| flight.totals);
         let snapshots = flight.map(|flight| flight.taken);
         let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>() + unlisted;
         Summary {
@@ -172,6 +173,7 @@ impl Recorder<'_> {
             losses: description.losses.clone(),
             overwritten: description.overwritten.clone(),
             snapshots,
+            snapshot_totals,
             archives: description.archives.clone(),
             on_archive: None,
             attached: description.attached.clone(),

@@ -171,7 +171,7 @@ impl Recorder<'_> {
             lost,
             is_lost_unknown,
             bytes,
-            snapshots: self.flight.as_ref().map_or(0, |flight| flight.count),
+            snapshots: self.flight.as_ref().map_or(0, |flight| flight.totals.taken),
             programs: programs.len() as u32,
             fullest: self.fullest(),
             is_paused: self.changes.is_paused,
@@ -193,7 +193,7 @@ impl Recorder<'_> {
             lost,
             is_lost_unknown,
             bytes,
-            snapshots: self.flight.as_ref().map(|flight| flight.count as usize),
+            snapshots: self.flight.as_ref().map(|flight| flight.totals.taken as usize),
         });
     }
 
