@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tracewing_files::Dir;
 
 const ROOTS: &str = "/etc/tracewing/sessions.d";
@@ -60,8 +60,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let store = Store::open()?;
     let mut served = store.serve(&folder)?;
     let mut files = Files::of(&folder);
-    let mut sessions = read(&folder)?;
-    sessions.retain(|session| take(&store, session, &folder));
+    let Content { mut sessions, .. } = read(&folder)?;
+    sessions.retain(|(_, session)| take(&store, session, &folder));
     let mut started = BTreeMap::new();
     keep_started(&store, &folder, &sessions, &mut started);
     let line = format!("{} of {}", crate::output::count_of(sessions.len(), "session"), folder.display());
@@ -84,43 +84,67 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(stop(&store, &sessions))
 }
 
-/// Takes over sessions whose files were added or changed since. A session whose file was removed records
-/// until a command stops it.
-fn reread(store: &Store, folder: &Path, served: &mut Option<Dir>, sessions: &mut Vec<Definition>) {
+/// A session that is kept started, with its file.
+type Kept = (PathBuf, Definition);
+
+/// The start of a session by this service.
+struct Started {
+    at: Instant,
+    /// What its file has said when all of it was started; `None` if it ran when the service began.
+    from: Option<Definition>,
+}
+
+/// Takes over sessions whose files were added or changed since. One whose file has a mistake now stays as it
+/// was, since an editor may be writing it. A session whose file was removed records until a command stops it.
+fn reread(store: &Store, folder: &Path, served: &mut Option<Dir>, sessions: &mut Vec<Kept>) {
     if served.is_none() {
         match store.serve(folder) {
             Ok(now) => *served = now,
             Err(error) => return print_warning(&format!("{error:#}")),
         }
     }
-    let mut now = match read(folder) {
+    let Content { sessions: mut now, left_out } = match read(folder) {
         Ok(now) => now,
         Err(error) => return print_warning(&format!("{error:#}")),
     };
-    now.retain(|file| sessions.contains(file) || take(store, file, folder));
-    for gone in sessions.iter().filter(|one| !now.iter().any(|file| file.name == one.name)) {
-        if let Err(error) = store.lock().and_then(|locked| locked.serve_no_more(&gone.name)) {
-            print_warning(&format!("{}: {error:#}", gone.name));
+    let is_kept = |file: &Definition| sessions.iter().any(|(_, kept)| kept == file);
+    now.retain(|(_, file)| is_kept(file) || take(store, file, folder));
+    for (path, kept) in sessions.drain(..) {
+        if now.iter().any(|(_, file)| file.name == kept.name) {
+            continue;
+        }
+        if left_out.contains(&path) {
+            now.push((path, kept));
+        } else if let Err(error) = store.lock().and_then(|locked| locked.serve_no_more(&kept.name)) {
+            print_warning(&format!("{}: {error:#}", kept.name));
         }
     }
     *sessions = now;
 }
 
-/// The files of a folder, by which a change of them is noticed.
+/// The files of a folder, by which a change of them is noticed, also of their permissions and owners.
 #[derive(PartialEq)]
-struct Files(Vec<(PathBuf, u64, Option<SystemTime>)>);
+struct Files(Vec<(PathBuf, Option<About>)>);
+
+#[derive(PartialEq)]
+struct About {
+    inode: u64,
+    len: u64,
+    /// When it was changed in any way, in seconds and nanoseconds.
+    changed: (i64, i64),
+}
 
 impl Files {
     fn of(folder: &Path) -> Self {
-        let paths = paths(folder).unwrap_or_default().into_iter();
-        Self(
-            paths
-                .map(|path| match path.metadata() {
-                    Ok(data) => (path, data.ino(), data.modified().ok()),
-                    Err(_) => (path, 0, None),
-                })
-                .collect(),
-        )
+        let with_about = |path: PathBuf| {
+            let about = path.metadata().ok().map(|data| About {
+                inode: data.ino(),
+                len: data.len(),
+                changed: (data.ctime(), data.ctime_nsec()),
+            });
+            (path, about)
+        };
+        Self(paths(folder).unwrap_or_default().into_iter().map(with_about).collect())
     }
 }
 
@@ -141,28 +165,25 @@ fn take(store: &Store, file: &Definition, folder: &Path) -> bool {
 }
 
 /// Starts what is missing of the sessions. What fails is tried again later.
-fn keep_started(
-    store: &Store,
-    folder: &Path,
-    sessions: &[Definition],
-    started: &mut BTreeMap<String, Instant>,
-) {
-    for file in sessions {
+fn keep_started(store: &Store, folder: &Path, sessions: &[Kept], started: &mut BTreeMap<String, Started>) {
+    for (_, file) in sessions {
         // A command can have made another one meanwhile.
         if store.is_made_otherwise(file) {
             continue;
         }
         let running = recorders::find(file).running;
+        let last = started.get(&file.name);
         // While it runs, channels come and go; when the service starts it, it is as its file says.
-        let is_known = !running.is_empty() || started.contains_key(&file.name);
+        let is_of_file = last.is_some_and(|last| last.from.as_ref() == Some(file));
+        let is_known = !running.is_empty() || is_of_file;
         let stored = if is_known { store.get(&file.name).ok() } else { None };
         let session = stored.as_ref().unwrap_or(file);
         let is_whole = recorders::missing(session, &running).next().is_none();
-        let was_just_started = started.get(&session.name).is_some_and(|start| start.elapsed() < PAUSE);
-        if is_whole || was_just_started {
+        if is_whole || last.is_some_and(|last| last.at.elapsed() < PAUSE) {
             continue;
         }
-        started.insert(session.name.clone(), Instant::now());
+        let from = if is_known { last.and_then(|last| last.from.clone()) } else { Some(file.clone()) };
+        started.insert(file.name.clone(), Started { at: Instant::now(), from });
         if let Err(error) = start(store, folder, session, is_known) {
             print_warning(&format!("{}: {error:#}", session.name));
         }
@@ -170,9 +191,9 @@ fn keep_started(
 }
 
 /// Stops all, also if one of them cannot be stopped.
-fn stop(store: &Store, sessions: &[Definition]) -> ExitCode {
+fn stop(store: &Store, sessions: &[Kept]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
-    let own = sessions.iter().filter(|session| !store.is_made_otherwise(session));
+    let own = sessions.iter().map(|(_, session)| session).filter(|session| !store.is_made_otherwise(session));
     for session in own.filter(|session| !recorders::find(session).is_empty()) {
         if let Err(error) = store.lock().and_then(|locked| recorders::stop(&locked, session)) {
             print_warning(&format!("{}: {error:#}", session.name));
@@ -196,9 +217,16 @@ fn start(store: &Store, folder: &Path, session: &Definition, was_started: bool) 
     recorders::start(&locked, session).map(drop)
 }
 
+/// What is in a folder of sessions.
+struct Content {
+    sessions: Vec<Kept>,
+    /// Files that cannot be read, have mistakes, or can be written by others.
+    left_out: Vec<PathBuf>,
+}
+
 /// The sessions of a folder; those with mistakes are reported, and left out.
-fn read(folder: &Path) -> Result<Vec<Definition>> {
-    let mut sessions = Vec::new();
+fn read(folder: &Path) -> Result<Content> {
+    let mut content = Content { sessions: Vec::new(), left_out: Vec::new() };
     for path in paths(folder)? {
         // What a session says is run with this user's rights.
         let trusted = match File::open(&path).ok().as_ref().and_then(distrust) {
@@ -206,11 +234,14 @@ fn read(folder: &Path) -> Result<Vec<Definition>> {
             None => Definition::read(&path),
         };
         match trusted {
-            Ok(session) => sessions.push(session),
-            Err(error) => print_warning(&format!("{error:#}")),
+            Ok(session) => content.sessions.push((path, session)),
+            Err(error) => {
+                print_warning(&format!("{error:#}"));
+                content.left_out.push(path);
+            }
         }
     }
-    Ok(sessions)
+    Ok(content)
 }
 
 /// The files with sessions, in the order of their names.

@@ -6,10 +6,15 @@ use crate::is_running;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::Duration;
 use tracewing_testing::{Cause, signal, skip, wait_until};
+
+/// What a service has said.
+fn log(sessions: &Background) -> PathBuf {
+    sessions.folder().join("service.log")
+}
 
 /// A running `tracewing service`.
 pub struct Service(Child);
@@ -24,7 +29,7 @@ impl Service {
         let mut command = sessions.command(&[], program);
         command.args(["service", "--sessions", "kept"]).env("NOTIFY_SOCKET", notified);
         tracewing_testing::with_default_signals(&mut command);
-        Self(command.stderr(Stdio::null()).spawn().unwrap())
+        Self(command.stderr(fs::File::create(log(sessions)).unwrap()).spawn().unwrap())
     }
 
     pub fn pid(&self) -> u32 {
@@ -115,6 +120,63 @@ fn a_service_notices_files_that_come_and_go() {
 }
 
 #[test]
+fn a_file_that_changes_applies_at_the_next_start_also_after_a_mistake() {
+    let sessions = Background::new();
+    let kept = sessions.folder().join("kept");
+    fs::create_dir(&kept).unwrap();
+    for name in ["broken", "changed", "later"] {
+        sessions.succeeds(&format!("session create {name} -e pilot:*"));
+        if name == "changed" {
+            sessions.succeeds("channel add changed more -e pilot:*");
+        }
+        sessions.succeeds(&format!("session save {name} -o {name}.toml"));
+        sessions.succeeds(&format!("session destroy {name}"));
+    }
+    let add = |name: &str| {
+        let file = format!("{name}.toml");
+        fs::rename(sessions.folder().join(&file), kept.join(file)).unwrap();
+    };
+    let records = |name: &str| {
+        wait_until("it is started", || {
+            let list = sessions.succeeds("session list").text();
+            list.lines().any(|line| line.starts_with(&format!("{name}  started")))
+        });
+    };
+    ["broken", "changed"].into_iter().for_each(add);
+    let mut service = Service::start(&sessions, Path::new("/nonexistent"));
+    ["broken", "changed"].into_iter().for_each(records);
+
+    let text = |name: &str| fs::read_to_string(kept.join(format!("{name}.toml"))).unwrap();
+    let [broken, changed] = ["broken", "changed"].map(text);
+    let with_more = |text: String| text.replace("event =", "sub-buffers = \"8\"\nevent =");
+    // As by an editor that is not done.
+    fs::write(kept.join("broken.toml"), "[").unwrap();
+    wait_until("the mistake is noticed", || {
+        fs::read_to_string(log(&sessions)).unwrap().contains("broken.toml")
+    });
+    fs::write(kept.join("broken.toml"), with_more(broken)).unwrap();
+    fs::write(kept.join("changed.toml"), with_more(changed)).unwrap();
+    // The changes are noticed by then, too.
+    add("later");
+    records("later");
+    // What is missing of a session that runs is started as it was.
+    let recorder = || sessions.channel("changed", "more")["recorder"].as_u64().map(|pid| pid as u32);
+    let before = recorder().unwrap();
+    signal(before, libc::SIGKILL);
+    wait_until("it is started again", || recorder().is_some_and(|now| now != before));
+    for name in ["broken", "changed"] {
+        assert!(!sessions.succeeds(&format!("session save {name}")).text().contains("sub-buffers"));
+        let said = sessions.succeeds(&format!("session stop {name}")).notes();
+        assert!(said.contains(&format!("a service starts {name} again")), "{said}");
+        records(name);
+        let saved = sessions.succeeds(&format!("session save {name}")).text();
+        assert!(saved.contains("sub-buffers = \"8\""), "{saved}");
+    }
+    service.end(libc::SIGTERM);
+    assert!(sessions.recorders().is_empty());
+}
+
+#[test]
 fn a_service_leaves_other_sessions_alone_and_is_the_only_one_of_its_folder() {
     let sessions = Background::new();
     fs::create_dir(sessions.folder().join("kept")).unwrap();
@@ -197,6 +259,10 @@ fn a_service_keeps_sessions_started_and_they_outlive_it() {
     let mut service = Service::start(&sessions, &notified);
     assert!(next().contains("READY=1"));
     assert_eq!(sessions.recorders(), second, "the next service finds them");
+    // The remedy that the service has named.
+    assert!(fs::read_to_string(log(&sessions)).unwrap().contains("other users can write it (chmod go-w)"));
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
+    wait_until("the file is trusted", || sessions.recorders().len() == second.len() + 2);
     service.end(libc::SIGTERM);
     assert!(next().contains("STOPPING=1"));
     assert!(sessions.recorders().is_empty());
