@@ -277,7 +277,7 @@ pub struct RotateArgs {
 
     /// As --total-size, which `tracewing session create` takes for all channels of the session together, and
     /// this for the one that it makes
-    #[arg(long, value_name = "SIZE", value_parser = parse_total_size, conflicts_with = "total_size")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_total_size)]
     pub max_size: Option<u64>,
 
     /// Remove the oldest archives, or snapshots of a flight recorder, so that there are at most N (at least

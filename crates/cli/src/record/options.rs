@@ -167,8 +167,9 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
 /// When the trace is divided into archives, and how many are kept.
 fn rotate(args: &RotateArgs) -> Result<Rotate> {
     let RotateArgs { rotate_size, rotate_every, on_archive, total_size, max_size, keep, session_size } = args;
-    let own = max_size.or(*total_size);
-    let total = [own, *session_size].into_iter().flatten().min();
+    let least = |sizes: [Option<u64>; 2]| sizes.into_iter().flatten().min();
+    let own = least([*max_size, *total_size]);
+    let total = least([own, *session_size]);
     if let (Some(size), Some(total)) = (rotate_size, total)
         && *size > total / 2
     {
@@ -176,8 +177,10 @@ fn rotate(args: &RotateArgs) -> Result<Rotate> {
             "--rotate-size must be at most half of --total-size or --max-size, since the archive that is written is not removed"
         );
     }
+    // So many are kept of this channel, but not of all that share the session's size.
+    let parts = [own.map(|own| part_of(own, *keep)), session_size.map(|size| part_of(size, None))];
     Ok(Rotate {
-        size: rotate_size.or(total.map(|total| part_of(total, *keep))),
+        size: rotate_size.or(least(parts)),
         every: *rotate_every,
         total: own,
         keep: *keep,
@@ -297,4 +300,35 @@ pub fn default_name() -> String {
         || seconds.to_string(),
         |t| format!("{:04}{:02}{:02}-{:02}{:02}{:02}", t.year, t.month, t.day, t.hour, t.minute, t.second),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroUsize;
+
+    #[test]
+    fn only_the_size_of_a_channel_is_divided_by_the_number_of_its_archives() {
+        const MIB: u64 = 1 << 20;
+        let size = |max: Option<u64>, total: Option<u64>, session: Option<u64>, keep: Option<usize>| {
+            let args = RotateArgs {
+                rotate_size: None,
+                rotate_every: None,
+                on_archive: None,
+                total_size: total.map(|size| size * MIB),
+                max_size: max.map(|size| size * MIB),
+                keep: keep.and_then(NonZeroUsize::new),
+                session_size: session.map(|size| size * MIB),
+            };
+            let Rotate { size, total, .. } = rotate(&args).unwrap();
+            [size, total].map(|size| size.map(|size| size / MIB))
+        };
+        assert_eq!(size(None, None, Some(1024), Some(2)), [Some(128), None]);
+        assert_eq!(size(Some(64), None, Some(1024), Some(2)), [Some(32), Some(64)]);
+        assert_eq!(size(Some(64), None, Some(128), Some(2)), [Some(16), Some(64)]);
+        assert_eq!(size(None, Some(64), None, None), [Some(8), Some(64)]);
+        assert_eq!(size(Some(32), Some(64), None, None), [Some(4), Some(32)]);
+        assert_eq!(size(Some(64), Some(32), None, Some(4)), [Some(8), Some(32)]);
+        assert_eq!(size(None, None, None, Some(2)), [None, None]);
+    }
 }

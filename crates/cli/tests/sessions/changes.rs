@@ -94,11 +94,13 @@ fn what_is_cleared_is_gone_and_is_counted() {
 fn a_channel_has_room_of_its_own() {
     let sessions = Background::new();
     sessions.succeeds(
-        "session create web -e pilot:* --max-size 1M --keep 4 --sub-buffers 2 --sub-buffer-size 8K",
+        "session create web -e pilot:* --max-size 1M --total-size 1G --keep 4 --sub-buffers 2 --sub-buffer-size 8K",
     );
     sessions.succeeds("channel add web all -e pilot:*");
     let saved = sessions.succeeds("session save web").text();
-    assert!(saved.contains("[channel.main]") && saved.contains("max-size = \"1M\""), "{saved}");
+    let (of_session, of_main) = saved.split_once("[channel.main]").unwrap();
+    assert!(of_session.contains("total-size = \"1G\"") && of_main.contains("max-size = \"1M\""), "{saved}");
+    assert!(!of_main.contains("total-size"), "{saved}");
     sessions.succeeds("session save web -o web.toml");
     sessions.succeeds("session destroy web");
     sessions.succeeds("session load web.toml");
