@@ -17,7 +17,7 @@ use tracewing_programs::Entry;
 use tracewing_units::Pid;
 
 use crate::Error;
-use crate::attached::{Answers, Loaded, NotAttached, Outcome, Wanted};
+use crate::attached::{Answers, Loaded, NotAttached, Outcome, Unread, Wanted};
 use crate::attaches::Attaches;
 use crate::credentials::users;
 use crate::doors::Doors;
@@ -37,7 +37,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const ROUND: Duration = Duration::from_secs(2);
 /// Looks at a process in a row that were given up: it is not looked at again. Each may keep a place in the
 /// helper.
-const MOST_LATE: u32 = 4;
+pub(crate) const MOST_LATE: u32 = 4;
 
 /// How long attempts in flight may take when the recording ends. If an attempt is abandoned halfway, its
 /// program waits for the recorder.
@@ -49,17 +49,28 @@ pub(crate) struct Attempt {
     pub(crate) pid: Pid,
     /// Whether it looked for copies that the process has loaded during the recording.
     pub(crate) is_look: bool,
+    /// Whether the process is not looked at again, since too many looks at it were given up.
+    pub(crate) is_last: bool,
     pub(crate) outcome: Outcome,
 }
 
 impl Attempt {
     fn new(asked: &Asked, outcome: Outcome) -> Self {
-        Self { pid: asked.pid, is_look: asked.wanted != Wanted::Present, outcome }
+        Self { pid: asked.pid, is_look: asked.wanted != Wanted::Present, is_last: false, outcome }
     }
 
     /// An attempt without effect.
     fn in_vain(pid: Pid, is_look: bool, result: Result<Answers, NotAttached>) -> Self {
-        Self { pid, is_look, outcome: Outcome { result, longest_stop: None, tried: Vec::new() } }
+        let outcome = Outcome { result, longest_stop: None, tried: Vec::new() };
+        Self { pid, is_look, is_last: false, outcome }
+    }
+
+    /// Whether it was given up, since the process or its files have not answered.
+    pub(crate) fn is_late(&self) -> bool {
+        matches!(
+            self.outcome.result,
+            Err(NotAttached::Refused(Refusal::Late(_)) | NotAttached::Unread(Unread::Late))
+        )
     }
 }
 
@@ -161,8 +172,10 @@ struct Known {
 /// A round of looks.
 struct Round {
     begin: Instant,
-    /// When the last look has ended.
+    /// When the last of its looks has ended.
     last: Instant,
+    /// The processes whose looks have not ended.
+    asked: BTreeSet<Pid>,
 }
 
 impl Known {
@@ -234,7 +247,7 @@ impl Attaching {
     /// The system refuses a thread or a descriptor.
     pub(crate) fn look(&mut self, pid: Pid, members: Vec<u64>, poll: &Poll) -> Result<(), Error> {
         let now = Instant::now();
-        self.round.get_or_insert(Round { begin: now, last: now });
+        self.round.get_or_insert(Round { begin: now, last: now, asked: BTreeSet::new() });
         if self.attaches.is_lost() {
             return Ok(());
         }
@@ -246,7 +259,11 @@ impl Attaching {
             return Ok(());
         }
         let tried = known.tried.clone();
-        self.begin(pid, Wanted::New { members, tried }, poll)
+        self.begin(pid, Wanted::New { members, tried }, poll)?;
+        if let Some(round) = &mut self.round {
+            round.asked.insert(pid);
+        }
+        Ok(())
     }
 
     fn begin(&mut self, pid: Pid, wanted: Wanted, poll: &Poll) -> Result<(), Error> {
@@ -267,24 +284,32 @@ impl Attaching {
     /// An attempt that has ended since the last time.
     pub(crate) fn next(&mut self) -> Option<Attempt> {
         let attempt = self.attacher.as_ref()?.next()?;
+        Some(self.ended(attempt, Instant::now()))
+    }
+
+    fn ended(&mut self, mut attempt: Attempt, now: Instant) -> Attempt {
         self.pending.remove(&attempt.pid);
         if let Some(known) = self.asked.get_mut(&attempt.pid) {
-            let result = &attempt.outcome.result;
-            known.has_refused |= result.is_err() && !attempt.is_look;
-            let is_late = matches!(result, Err(NotAttached::Refused(Refusal::Late(_))));
-            known.late = if is_late { known.late + 1 } else { 0 };
+            known.has_refused |= attempt.outcome.result.is_err() && !attempt.is_look;
+            known.late = if attempt.is_late() { known.late + 1 } else { 0 };
             known.tried.extend(&attempt.outcome.tried);
+            attempt.is_last = attempt.is_look && known.late == MOST_LATE;
         }
-        let now = Instant::now();
-        self.round.iter_mut().filter(|_| attempt.is_look).for_each(|round| round.last = now);
+        // One of an earlier round, which was not waited for, says nothing of this one.
+        if attempt.is_look
+            && let Some(round) = &mut self.round
+            && round.asked.remove(&attempt.pid)
+        {
+            round.last = now;
+        }
         self.end_round(now);
-        Some(attempt)
+        attempt
     }
 
     /// Ends the round of looks if no attempt is left of it, or those that are left take long.
     pub(crate) fn end_round(&mut self, now: Instant) {
         let Some(round) = &self.round else { return };
-        let is_over = !self.pending.values().any(|is_look| *is_look);
+        let is_over = round.asked.is_empty();
         if is_over || now.saturating_duration_since(round.begin) >= ROUND {
             let end = if is_over { now } else { round.last };
             self.due = now + INTERVAL.max(100 * end.saturating_duration_since(round.begin));
@@ -411,25 +436,32 @@ fn is_transient(outcome: &Outcome) -> bool {
 mod tests {
     use super::*;
 
-    fn attaching(is_pending: bool, begin: Instant, last: Instant) -> Attaching {
+    /// In a round of looks at so many processes, from 1.
+    fn attaching(looks: i32, begin: Instant, last: Instant) -> Attaching {
         let mut attaching = Attaching::new([7; 16], Attaches::default());
-        attaching.pending.extend(is_pending.then_some((Pid(1), true)));
-        attaching.round = Some(Round { begin, last });
+        let asked: BTreeSet<Pid> = (1..=looks).map(Pid).collect();
+        attaching.pending.extend(asked.iter().map(|pid| (*pid, true)));
+        attaching.round = Some(Round { begin, last, asked });
         attaching
+    }
+
+    /// A look at a process that has found nothing, or was given up.
+    fn look(pid: Pid, result: Result<(), NotAttached>) -> Attempt {
+        Attempt::in_vain(pid, true, result.map(|()| Answers::default()))
     }
 
     #[test]
     fn looks_that_take_long_do_not_hold_up_the_next_round() {
         let begin = Instant::now();
         let brief = Duration::from_millis(15);
-        let mut late = attaching(true, begin, begin + brief);
+        let mut late = attaching(1, begin, begin + brief);
         assert!(!late.take_due(begin + ROUND / 2) && late.round.is_some(), "it may be answered");
         let end = begin + ROUND;
         assert!(!late.take_due(end) && late.round.is_none());
         // As long as those have taken that were answered, and not the one that was waited for.
         assert!(!late.take_due(end + 99 * brief) && late.take_due(end + 100 * brief));
         // Nothing was answered.
-        let mut late = attaching(true, begin, begin);
+        let mut late = attaching(1, begin, begin);
         assert!(!late.take_due(end) && late.take_due(end + INTERVAL));
     }
 
@@ -437,8 +469,46 @@ mod tests {
     fn rounds_take_a_hundredth_of_the_time() {
         let begin = Instant::now();
         let end = begin + INTERVAL;
-        let mut attaching = attaching(false, begin, begin);
+        let mut attaching = attaching(0, begin, begin);
         assert!(!attaching.take_due(end));
         assert!(!attaching.take_due(end + 99 * INTERVAL) && attaching.take_due(end + 100 * INTERVAL));
+    }
+
+    #[test]
+    fn looks_of_an_earlier_round_delay_no_later_one() {
+        let begin = Instant::now();
+        let mut attaching = attaching(2, begin, begin);
+        assert!(!attaching.take_due(begin + ROUND) && attaching.round.is_none());
+        // The next round has one look, which takes as long as this; the earlier ones have not ended yet.
+        let (begin, brief) = (begin + ROUND + INTERVAL, Duration::from_millis(15));
+        attaching.pending.insert(Pid(3), true);
+        attaching.round = Some(Round { begin, last: begin, asked: [Pid(3)].into() });
+        attaching.ended(look(Pid(1), Ok(())), begin + brief / 2);
+        assert!(attaching.round.is_some(), "its own look has not ended");
+        attaching.ended(look(Pid(3), Ok(())), begin + brief);
+        assert!(attaching.round.is_none(), "one of an earlier round is not waited for");
+        assert_eq!(attaching.due, begin + brief + 100 * brief);
+        // One that is not answered is not made up for by those of an earlier round.
+        attaching.pending.insert(Pid(3), true);
+        attaching.round = Some(Round { begin, last: begin, asked: [Pid(3)].into() });
+        attaching.ended(look(Pid(2), Ok(())), begin + ROUND / 2);
+        attaching.end_round(begin + ROUND);
+        assert_eq!(attaching.due, begin + ROUND + INTERVAL);
+    }
+
+    #[test]
+    fn a_process_whose_looks_are_given_up_is_left_alone() {
+        let now = Instant::now();
+        let given_up: [fn() -> NotAttached; 2] = [|| Refusal::Late(Pid(1)).into(), || Unread::Late.into()];
+        for why in given_up {
+            let mut attaching = Attaching::new([7; 16], Attaches::default());
+            attaching.asked.insert(Pid(1), Known::new(Program::of(Pid(1))));
+            let mut ends = |result| attaching.ended(look(Pid(1), result), now).is_last;
+            assert!((1..MOST_LATE).all(|_| !ends(Err(why()))));
+            assert!(!ends(Ok(())), "not in a row");
+            assert!((1..MOST_LATE).all(|_| !ends(Err(why()))));
+            assert!(ends(Err(why())), "it is reported once");
+            assert_eq!(attaching.asked[&Pid(1)].late, MOST_LATE);
+        }
     }
 }

@@ -11,7 +11,7 @@ use tracewing_units::Pid;
 
 use super::Recorder;
 use crate::attached::{Answers, NotAttached};
-use crate::attacher::{Arriving, Attempt};
+use crate::attacher::{Arriving, Attempt, MOST_LATE};
 use crate::doors::{BATCH, Knocked};
 use crate::poll::Purpose;
 use crate::processes::{Processes, all_of_user};
@@ -80,7 +80,9 @@ impl Recorder<'_> {
         self.attaching.end(&self.poll).into_iter().for_each(|attempt| self.attempt_ended(attempt));
     }
 
-    fn attempt_ended(&mut self, Attempt { pid, is_look, outcome }: Attempt) {
+    fn attempt_ended(&mut self, attempt: Attempt) {
+        let is_late = attempt.is_late();
+        let Attempt { pid, is_look, is_last, outcome } = attempt;
         self.attaching.longest_stop = self.attaching.longest_stop.max(outcome.longest_stop);
         let what = if is_look { "a plug-in of " } else { "" };
         match outcome.result {
@@ -100,7 +102,14 @@ impl Recorder<'_> {
             // It has ended, and so has nothing to record.
             Err(NotAttached::Refused(Refusal::Gone(_) | Refusal::Zombie(_))) => {}
             // Nothing was found by then, or will be missed by the recording's end.
-            Err(NotAttached::Refused(Refusal::Late(_))) if is_look => {}
+            Err(_) if is_look && is_late => {
+                if is_last {
+                    self.join.note(format!(
+                        "plug-ins that {} loads from now on are not recorded: {MOST_LATE} looks for them in a row were not done in time",
+                        name(pid)
+                    ));
+                }
+            }
             Err(NotAttached::NoHelper) if is_look => {
                 if !std::mem::replace(&mut self.attaching.is_loss_noted, true) {
                     let why = NotAttached::NoHelper;
