@@ -151,6 +151,19 @@ impl Elsewhere {
     }
 }
 
+impl Groups {
+    /// Collects those that have ended and have left nothing, by the groups in which processes run. If these
+    /// are not known, all have to be taken for such that have left something.
+    fn collect(&mut self, living: io::Result<Vec<i32>>) {
+        if let Ok(living) = living {
+            let gone = self.left.extract_if(.., |left| !living.contains(&(left.id() as i32)));
+            gone.for_each(end);
+        }
+        let more = self.left.len().saturating_sub(MOST_LEFT);
+        self.left.drain(..more).for_each(end);
+    }
+}
+
 impl Programs {
     fn lock(&self) -> MutexGuard<'_, Groups> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -181,13 +194,19 @@ impl Programs {
 
     /// Starts a program, whose process group is then known.
     fn start(&self, program: &mut Command, is_limited: bool) -> io::Result<(Child, Pid)> {
-        let mut groups = self.lock();
-        if groups.is_over && is_limited {
+        if is_limited && self.lock().is_over {
             return Err(io::Error::other("the recording is over"));
         }
+        // Without the lock: its file may be on a disk that does not answer.
         let child = program.spawn()?;
         let group = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
-        groups.running.extend(is_limited.then_some(group));
+        if is_limited {
+            let mut groups = self.lock();
+            if groups.is_over {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            groups.running.push(group);
+        }
         Ok((child, group))
     }
 
@@ -196,11 +215,8 @@ impl Programs {
         let mut groups = self.lock();
         groups.running.retain(|known| *known != group);
         groups.left.push(child);
-        let living = if groups.is_over { Vec::new() } else { living_groups() };
-        let gone = groups.left.extract_if(.., |left| !living.contains(&(left.id() as i32)));
-        gone.for_each(end);
-        let more = groups.left.len().saturating_sub(MOST_LEFT);
-        groups.left.drain(..more).for_each(end);
+        let living = if groups.is_over { Ok(Vec::new()) } else { living_groups() };
+        groups.collect(living);
         groups.is_over
     }
 
@@ -237,12 +253,23 @@ fn end(mut left: Child) {
 }
 
 /// The process groups in which processes run.
-fn living_groups() -> Vec<i32> {
+///
+/// # Errors
+/// That of one is not known.
+fn living_groups() -> io::Result<Vec<i32>> {
     const GROUP: usize = 5; // proc_pid_stat(5)
-    let names = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let pids = names.filter_map(|name| name.to_str()?.parse().ok());
-    let stats = pids.filter_map(|pid| Stat::of(tracewing_units::Pid(pid))).filter(|stat| !stat.has_ended());
-    stats.filter_map(|stat| stat.field(GROUP)).collect()
+    let mut groups = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        match Stat::of(tracewing_units::Pid(pid)) {
+            Some(stat) if stat.has_ended() => {}
+            Some(stat) => groups.extend(stat.field::<i32>(GROUP)),
+            None if entry.path().exists() => return Err(io::ErrorKind::Other.into()),
+            None => {}
+        }
+    }
+    Ok(groups)
 }
 
 /// In the process that runs the programs: each on a thread of its own, since one may take long.
@@ -337,6 +364,7 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
     use tracewing_testing::wait_until;
 
     #[test]
@@ -435,6 +463,48 @@ mod tests {
             runner.end_limited();
             left.iter().for_each(|pid| wait_until("it is killed", || !lives(*pid)));
         }
+    }
+
+    /// As one whose file is on a disk that does not answer.
+    #[test]
+    fn the_end_does_not_wait_for_a_program_that_is_being_executed() {
+        let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+        let ((is_there, there), (continues, go)) = (pipe(), pipe());
+        let (to, from) = (there.as_raw_fd(), continues.as_raw_fd());
+        let mut program = Command::new("sleep");
+        program.arg("1000").process_group(0);
+        // SAFETY: between `fork` and `exec`, only system calls are made, with descriptors that are open.
+        unsafe {
+            program.pre_exec(move || {
+                libc::write(to, [0_u8; 1].as_ptr().cast(), 1);
+                libc::read(from, [0_u8; 1].as_mut_ptr().cast(), 1);
+                Ok(())
+            });
+        }
+        let programs = Arc::new(Programs::default());
+        let (starting, ending) = (programs.clone(), programs.clone());
+        let started = std::thread::spawn(move || starting.run(&mut program, Some(PATIENCE)));
+        rustix::io::read(&is_there, &mut [0; 1]).unwrap();
+        let ended = std::thread::spawn(move || ending.end());
+        wait_until("the end does not wait", || ended.is_finished());
+        rustix::io::write(&go, &[0]).unwrap();
+        let why = started.join().unwrap().unwrap().unwrap_err();
+        assert_eq!(why, "killed, since it was not over when the recording ended");
+        assert!(programs.lock().running.is_empty());
+    }
+
+    #[test]
+    fn what_a_program_has_left_stays_while_it_is_not_known_what_runs() {
+        let mut groups = Groups::default();
+        groups.left.push(Command::new("sleep").arg("1000").process_group(0).spawn().unwrap());
+        groups.collect(Err(io::ErrorKind::Other.into()));
+        assert_eq!(groups.left.len(), 1);
+        let living = living_groups().unwrap();
+        assert!(living.contains(&(groups.left[0].id() as i32)));
+        groups.collect(Ok(living));
+        assert_eq!(groups.left.len(), 1);
+        groups.collect(Ok(Vec::new()));
+        assert!(groups.left.is_empty());
     }
 
     #[test]
