@@ -109,6 +109,7 @@ impl AsUsers {
     /// # Errors
     /// There is none.
     pub fn ask(&self, user: User, bytes: &[u8], files: &[BorrowedFd<'_>]) -> Result<Vec<u8>, NoReply> {
+        let begin = Instant::now();
         let here = self.begin(user, bytes, files).map_err(NoReply::Start)?;
         if !is_readable(&here, self.limits.time) {
             return Err(NoReply::Late);
@@ -119,6 +120,8 @@ impl AsUsers {
                 let error = Fields::of(&bytes).i32().unwrap_or(libc::EIO);
                 Err(NoReply::Start(io::Error::from_raw_os_error(error)))
             }
+            // On a busy machine, the starter may have killed it before this thread noticed that it is late.
+            _ if begin.elapsed() >= self.limits.time => Err(NoReply::Late),
             _ => Err(NoReply::Failed),
         }
     }
