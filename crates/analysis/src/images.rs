@@ -69,7 +69,7 @@ impl Images {
             |image: &Image| image.addresses.start < addresses.end && addresses.start < image.addresses.end;
         let mut since = process.began;
         if process.present.iter().any(overlaps) {
-            self.epoch += 1;
+            self.epoch = self.epoch.saturating_add(1);
             since = self.epoch;
             process.end(since, overlaps);
         }
@@ -92,7 +92,7 @@ impl Images {
 
     /// A process executes another program: nothing is where it was.
     pub(crate) fn forget(&mut self, process: Option<Pid>) {
-        self.epoch += 1;
+        self.epoch = self.epoch.saturating_add(1);
         let process = self.processes.entry(process).or_default();
         process.began = self.epoch;
         process.end(self.epoch, |_| true);

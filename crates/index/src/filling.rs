@@ -76,7 +76,9 @@ impl Cache {
         body.write(head);
         thread::scope(|scope| {
             let mut pass = Pass::new(body, Pairs::of(recording, &filter), self.path(), &failed);
-            pass.parts.keep_explanations();
+            if !Pauses::of(recording).are_over() {
+                pass.parts.keep_explanations();
+            }
             let mut ongoing = Ongoing::new(recording, &filter, &mut pass)?;
             let shared = is_worth_threads(recording).then_some(scope);
             let read = self.read(recording, &mut ongoing, (file, shared), watch)?;

@@ -23,9 +23,9 @@ use tracewing_trace::{Filter, Growing, Progress, Recording, TimeRange};
 use tracewing_units::Timestamp;
 
 /// For how long an event waits for earlier ones of streams in which nothing happens: a recorder writes each
-/// event within 0.2 s.
+/// event within 0.2 s, unless `--flush` says otherwise.
 const HOLD: Duration = Duration::from_millis(400);
-/// After so long, an event would have been written, and read.
+/// So long after it was written, an event would have been read.
 const QUIET: Duration = HOLD.saturating_mul(2);
 /// Time that a recorder has to write its first metadata.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -101,7 +101,7 @@ impl Cache {
         let mut ongoing = Ongoing::new(growing.recording(), &filter, &mut pass)?;
         let (mut shows, mut functions, mut numbers) =
             (Shows::new(SHARE, Duration::ZERO), FunctionNames::new(), Numbers::default());
-        let mut quiet = Quiet::new(growing.is_own());
+        let mut quiet = Quiet::new(growing);
         loop {
             if growing.look()? && !reopened(&mut ongoing, growing.recording(), pairs)? {
                 return Ok(Passed::Again);
@@ -111,10 +111,12 @@ impl Cache {
                 if is_stopped && !ongoing.analysis().is_done() {
                     return Ok(Passed::Stopped);
                 }
-                quiet.since = Instant::now();
+                quiet.read(growing);
                 shows.is_old = true;
             }
-            shows.is_old |= quiet.lasts() > Duration::ZERO;
+            if quiet.lasts() > Duration::ZERO {
+                shows.ages();
+            }
             let is_due = shows.are_due();
             if has_failed(&mut ongoing, is_due) {
                 drop(ongoing);
@@ -159,24 +161,36 @@ impl Cache {
     }
 }
 
-/// Since when nothing has been read.
+/// Since when nothing has been written.
 struct Quiet {
-    since: Instant,
-    /// Whether more would have been read if anything had happened.
-    is_known: bool,
+    /// `None` before anything was read.
+    since: Option<Instant>,
+    /// After so long, what happened would have been read; `None` if that is not known.
+    wait: Option<Duration>,
     /// What was said to be the end.
     end: Timestamp,
 }
 
 impl Quiet {
-    fn new(is_known: bool) -> Self {
-        Quiet { since: Instant::now(), is_known, end: Timestamp::MIN }
+    fn new(growing: &Growing) -> Self {
+        Quiet { since: None, wait: growing.flush().map(|flush| flush + QUIET), end: Timestamp::MIN }
+    }
+
+    /// More was read. At first, that may have been written long ago.
+    fn read(&mut self, growing: &Growing) {
+        let now = Instant::now();
+        let first = || {
+            let age = growing.written().and_then(|time| time.elapsed().ok()).unwrap_or_default();
+            now.checked_sub(age).unwrap_or(now)
+        };
+        self.since = Some(if self.since.is_some() { now } else { first() });
     }
 
     /// For how long nothing has happened after what was read last, at least: that was no later than its
-    /// reading.
+    /// writing.
     fn lasts(&self) -> Duration {
-        if self.is_known { self.since.elapsed().saturating_sub(QUIET) } else { Duration::ZERO }
+        let both = self.since.zip(self.wait);
+        both.map_or(Duration::ZERO, |(since, wait)| since.elapsed().saturating_sub(wait))
     }
 
     /// Up to when what lasts is drawn if events reach up to `last`. On a busy machine, later events may come

@@ -27,6 +27,9 @@ use tracewing_units::{Pid, Timestamp};
 
 /// Shortest time between two indexes of now.
 const SHORTEST: Duration = Duration::from_millis(250);
+/// The same while nothing is read, and how many times as long as it took.
+const IDLE: Duration = Duration::from_secs(1);
+const IDLE_SHARE: u32 = 30;
 /// The first number of rows that have no place yet. They get other numbers when the recording has ended.
 pub const NEW: u32 = 1 << 31;
 
@@ -136,6 +139,8 @@ pub(crate) struct Shows {
     next: Instant,
     /// One may take one part of so many of the time.
     share: u32,
+    /// When another one may be made although nothing was read.
+    idle: Instant,
     /// Whether something was read since the last one.
     pub(crate) is_old: bool,
 }
@@ -144,17 +149,24 @@ impl Shows {
     /// An index of now that takes long is made less often: it may take one part of so many of the time.
     /// The first one is made after `pause`.
     pub(crate) fn new(share: u32, pause: Duration) -> Self {
-        Shows { next: Instant::now() + pause, share, is_old: false }
+        let next = Instant::now() + pause;
+        Shows { next, share, idle: next, is_old: false }
     }
 
     pub(crate) fn are_due(&self) -> bool {
         self.is_old && Instant::now() >= self.next
     }
 
+    /// Time passes, and nothing is read: another one would only be drawn further.
+    pub(crate) fn ages(&mut self) {
+        self.is_old |= Instant::now() >= self.idle;
+    }
+
     /// One was made since `begin`.
     pub(crate) fn took(&mut self, begin: Instant) {
         let now = Instant::now();
         self.next = now + SHORTEST.max((now - begin) * self.share);
+        self.idle = now + IDLE.max((now - begin) * IDLE_SHARE);
         self.is_old = false;
     }
 }

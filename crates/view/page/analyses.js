@@ -80,6 +80,11 @@ function asked({ from, to, rows }) {
   return rows ? { from, to, rows } : { from, to };
 }
 
+/** The address of a lock, the last word of its name. @param {{name: string}} line */
+function addressOf({ name }) {
+  return name.split(" ").at(-1) ?? "";
+}
+
 /** Shows a tab. @param {HTMLElement} place @param {string} kind @param {Area} area @param {Page} page */
 export async function showTab(place, kind, area, page) {
   if (kind === "samples" || kind === "graph") return showFlame(place, kind, area, asked(area), page);
@@ -130,7 +135,7 @@ export async function showTab(place, kind, area, page) {
       };
       show({});
       // The index has no places: the events do.
-      const places = kind === "locks" && answer.names.length > 0 && (await result(inner, "held", asked(area)));
+      const places = kind === "locks" && answer.names.length > 0 && (await result(inner, "held", { ...asked(area), locks: answer.names.map(addressOf) }));
       if (places && Object.keys(places).length > 0) show(places);
     }
   } catch (error) {
@@ -182,7 +187,7 @@ const DONE = { 5: "ready", 6: "preempted", 7: "blocked", 11: "waits", 12: "holds
  */
 function ofLines(what, go, kind, places = {}) {
   const hasPlaces = Object.keys(places).length > 0;
-  const place = (/** @type {Line} */ { name }) => places[name.split(" ").at(-1) ?? ""]?.join(", ") ?? null;
+  const place = (/** @type {Line} */ line) => places[addressOf(line)]?.join(", ") ?? null;
   const hint = "The longest ones";
   const time = (/** @type {string} */ title, /** @type {(line: Line) => number} */ value) => ({ title, unit: /** @type {const} */ ("ns"), value, hint, act: (/** @type {Line} */ line) => () => go(line) });
   const isOne = kind !== "waits" && kind !== "locks";

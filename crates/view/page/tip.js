@@ -4,6 +4,7 @@
 import { CLASSES } from "./classes.js";
 import { lossAt } from "./losses.js";
 import { $, canvas } from "./opening.js";
+import { beginOf } from "./sides.js";
 import { duration, quantity } from "./time.js";
 import { HEIGHT, isMarks, isPart } from "./tracks.js";
 
@@ -18,7 +19,9 @@ export function tip(page) {
   const drawn = track && track.id !== null ? picture.drawn.get(track.id) : undefined;
   tip.hidden = !at || !drawn || !track || track.id === null;
   if (!at || !drawn || !track || track.id === null) return;
-  const isUnread = page.fillings.get(track.side)?.isUnread(/** @type {number} */ (page.pointer()));
+  const time = /** @type {number} */ (page.pointer());
+  const isWithin = time < beginOf(track.side) + page.all[track.side].length;
+  const isUnread = isWithin && page.fillings.get(track.side)?.isUnread(time);
   const lines = [track.number ? `${track.name} ${track.number}` : track.name, ...(isUnread ? ["not read yet"] : content(page, track, track.id, drawn))];
   const lost = lossAt(track, picture.losses, /** @type {number} */ (page.pointer()));
   if (lost) lines.push(lost);

@@ -26,16 +26,18 @@ pub(super) struct Keeper {
 }
 
 impl<A: Analysis> Run<'_, A> {
-    /// Where reading begins: the last checkpoint before the range, or the recording's beginning.
+    /// Where reading begins: the last checkpoint before the range that has what the analysis needs, or the
+    /// recording's beginning.
     pub(super) fn begins<'r>(&mut self, recording: &'r Recording) -> Ahead<'r> {
         let needs_events = A::BEFORE || !A::CONTINUES;
-        let time = self.range.begin.min(self.range.end);
-        let checkpoint =
-            Some(time).filter(|_| !needs_events).and_then(|time| Checkpoint::before(recording, time));
-        match checkpoint.filter(|checkpoint| self.filtered.analysis().take(&checkpoint.known.parts)) {
-            Some(checkpoint) => self.continues(recording, checkpoint),
-            None => Ahead::all(recording, Pauses::none()),
+        let mut time = self.range.begin.min(self.range.end);
+        while !needs_events && let Some(checkpoint) = Checkpoint::before(recording, time) {
+            if self.filtered.analysis().take(&checkpoint.known.parts) {
+                return self.continues(recording, checkpoint);
+            }
+            time = checkpoint.until;
         }
+        Ahead::all(recording, Pauses::none())
     }
 
     /// Takes what was known at a checkpoint before the range.

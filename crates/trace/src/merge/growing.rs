@@ -87,10 +87,20 @@ impl Growing {
         self.is_over
     }
 
-    /// Whether recorders of tracewing make all of it: they write each event within 0.2 s.
-    pub fn is_own(&self) -> bool {
-        let is_described = |folder: &PathBuf| folder.parent().and_then(description::read).is_some();
-        self.recording.traces().iter().flat_map(Trace::folders).all(is_described)
+    /// Within what time each event is written (`--flush`); `None` unless recorders of tracewing make all of it.
+    pub fn flush(&self) -> Option<Duration> {
+        let of = |folder: &PathBuf| {
+            let ms = description::parsed(folder.parent()?)?["buffers"]["flush_ms"].as_u64()?;
+            Some(Duration::from_millis(ms))
+        };
+        let mut all = self.recording.traces().iter().flat_map(Trace::folders).map(of);
+        all.try_fold(Duration::ZERO, |most, one| Some(most.max(one?)))
+    }
+
+    /// When the last of it was written, as far as is known.
+    pub fn written(&self) -> Option<SystemTime> {
+        let files = self.recording.streams().iter().flat_map(Stream::files);
+        files.filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max()
     }
 
     /// Looks for what has been added. Returns whether there are other streams or classes than before: the
