@@ -302,7 +302,8 @@ fn two_recordings_are_seen_as_they_fill() {
     if !installed(&["chromium"]) {
         return;
     }
-    let (first, second) = (Recorded::new(), Recorded::of(2 * COUNT));
+    // The second one is read while the first one is stopped.
+    let (first, second) = (Recorded::new(), Recorded::of(4 * COUNT));
     let (home, other) = (tempfile::tempdir().unwrap(), second.trace());
     let arguments = ["--no-open", other.to_str().unwrap()];
     let viewer = Viewer::of(command(&first.trace(), home.path(), &arguments), home);
