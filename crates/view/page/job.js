@@ -10,12 +10,15 @@ const AGAIN = 120;
 
 /** The one that runs, and of which recording: a further one ends it. @type {{job: number, side: number} | null} */
 let running = null;
+/** Takes back the question how far it is: one that has ended is not known any more. @type {AbortController} */
+let question = new AbortController();
 /** How often one was asked for or ended: an answer that comes after the next time is of no use. */
 let turn = 0;
 
 /** Ends the analysis that runs, or is being asked for. */
 export function endJob() {
   turn++;
+  question.abort();
   if (running !== null) end(running);
   running = null;
 }
@@ -44,13 +47,15 @@ export async function result(place, path, asked) {
   }
   const { job } = started;
   running = { job, side };
+  question = new AbortController();
+  const { signal } = question;
   stop.addEventListener("click", () => {
     endJob();
     line.textContent = "Stopped.";
   });
   place.append(line);
   for (;;) {
-    const state = await ask("job", { job, side }).catch((error) => {
+    const state = await ask("job", { job, side }, signal).catch((error) => {
       if (turn === mine) throw error;
     });
     if (turn !== mine) return null;
