@@ -155,11 +155,7 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
     let taken = taken(summary.snapshot_totals.unwrap_or_default(), summary.bytes);
     let state = cut_short(summary);
     print_attached(summary);
-    say!(
-        "{:.3} s, {} {programs} joined, {taken}{state}",
-        summary.seconds,
-        number(summary.processes as u64)
-    );
+    say!("{:.3} s, {} {programs} joined, {taken}{state}", summary.seconds, number(summary.processes as u64));
     if let Some(last) = snapshots.last() {
         say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&last.folder));
     }
@@ -332,9 +328,8 @@ mod tests {
     /// The list of snapshots has the last ones only.
     #[test]
     fn all_snapshots_are_counted() {
-        let said = [(0, 0), (1, 0), (5000, 4998)].map(|(all, removed)| {
-            taken(SnapshotTotals { taken: all, removed, removed_events: 0 }, 2048)
-        });
+        let said = [(0, 0), (1, 0), (5000, 4998)]
+            .map(|(all, removed)| taken(SnapshotTotals { taken: all, removed, removed_events: 0 }, 2048));
         assert_eq!(
             said,
             [

@@ -135,8 +135,9 @@ impl Classes {
     /// yet known.
     #[inline]
     pub(crate) fn may_be_enabled(&self) -> bool {
-        // Relaxed: says nothing about other memory.
-        self.is_enabled() || !self.is_settled.load(Relaxed) && dynamic::is_recorded()
+        // First, and with the release in `add`: if it is settled, its class is seen. The other way round,
+        // another thread could make the class known in between, and this event would be lost.
+        !self.is_settled.load(Acquire) && dynamic::is_recorded() || self.is_enabled()
     }
 
     /// Whether any class exists yet.
@@ -192,7 +193,7 @@ impl Classes {
         };
         let mut typed = 0..self.fields.len().min(TYPED_FIELDS);
         if kinds.is_none_or(|kinds| typed.all(|index| kinds.get(index) != Kind::Absent)) {
-            self.is_settled.store(true, Relaxed);
+            self.is_settled.store(true, Release); // with `may_be_enabled`
         }
         Found { class, is_text: kinds.is_none(), is_new: true }
     }

@@ -224,6 +224,34 @@ fn many_threads() {
     assert_eq!(threads.len(), THREADS as usize);
 }
 
+macro_rules! four {
+    ($($what:tt)*) => { $($what)* $($what)* $($what)* $($what)* };
+}
+
+/// Whichever thread makes a call site known, the others' events are recorded, too.
+#[test]
+fn first_events_of_several_threads() {
+    const THREADS: usize = 4;
+    let _alone = alone();
+    init();
+    let events = record(&["first:*"], || {
+        let barrier = Barrier::new(THREADS);
+        let run = |thread: usize| {
+            // 256 call sites.
+            four! { four! { four! { four! {
+                barrier.wait();
+                info!(target: "first", thread);
+            } } } }
+        };
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || run(thread));
+            }
+        });
+    });
+    assert_eq!(events.iter().filter(|event| event.name.starts_with("first:")).count(), 256 * THREADS);
+}
+
 /// Two tasks on a runtime with two threads, each in a span, waiting for each other.
 async fn hand_over(number: u64, from: tokio::sync::mpsc::Receiver<u64>, to: tokio::sync::mpsc::Sender<u64>) {
     let (mut from, mut left) = (from, 50);

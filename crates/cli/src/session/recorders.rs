@@ -452,7 +452,8 @@ mod tests {
         assert_eq!(removed(&json!({ "archives": archives })), "; archives removed: 1, with 1,000 events");
         // Most are no longer listed.
         let totals = json!({ "taken": 5000, "removed": 4998, "removed_events": 9996 });
-        let summary = json!({ "snapshots": [{ "is_removed": true, "events": 2 }], "snapshot_totals": totals });
+        let summary =
+            json!({ "snapshots": [{ "is_removed": true, "events": 2 }], "snapshot_totals": totals });
         assert_eq!(removed(&summary), "; snapshots removed: 4,998, with 9,996 events");
         assert_eq!(removed(&json!({ "archives": [{ "events": 5 }], "snapshots": [] })), "");
     }
