@@ -114,9 +114,7 @@ impl Cache {
                 quiet.read(growing);
                 shows.is_old = true;
             }
-            if quiet.lasts() > Duration::ZERO {
-                shows.ages();
-            }
+            shows.ages(quiet.lasts() > Duration::ZERO);
             let is_due = shows.are_due();
             if has_failed(&mut ongoing, is_due) {
                 drop(ongoing);

@@ -157,9 +157,9 @@ impl Shows {
         self.is_old && Instant::now() >= self.next
     }
 
-    /// Time passes, and nothing is read: another one would only be drawn further.
-    pub(crate) fn ages(&mut self) {
-        self.is_old |= Instant::now() >= self.idle;
+    /// Time passes. If nothing has been read for long, another one would only be drawn further.
+    pub(crate) fn ages(&mut self, is_quiet: bool) {
+        self.is_old |= is_quiet && Instant::now() >= self.idle;
     }
 
     /// One was made since `begin`.

@@ -87,7 +87,8 @@ impl Growing {
         self.is_over
     }
 
-    /// Within what time each event is written (`--flush`); `None` unless recorders of tracewing make all of it.
+    /// Within what time each event is written (`--flush`); `None` unless recorders of tracewing make all of
+    /// it.
     pub fn flush(&self) -> Option<Duration> {
         let of = |folder: &PathBuf| {
             let ms = description::parsed(folder.parent()?)?["buffers"]["flush_ms"].as_u64()?;
