@@ -3,10 +3,8 @@
 //! Licence expressions are SPDX's, with the old `/` for `OR`; exceptions (`WITH`) count as their licence.
 
 use super::Finding;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
-use std::path::Path;
-use std::process::Command;
 
 /// Permissive licences: they ask our users for no more than naming the authors. The same is true of the CDDL
 /// unless files under it are changed (`inferno`, which draws flame graphs).
@@ -33,18 +31,8 @@ pub(super) struct Licensed {
     expression: Option<String>,
 }
 
-/// The licences of all packages that the workspace builds, its own included, as cargo knows them.
-pub(super) fn of_dependencies(root: &Path) -> Result<Vec<Licensed>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"])
-        .current_dir(root)
-        .output()
-        .context("cannot start cargo metadata")?;
-    if !output.status.success() {
-        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")?;
+/// The licences of all packages in the output of `cargo metadata`.
+pub(super) fn of_dependencies(metadata: &Value) -> Result<Vec<Licensed>> {
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let licensed = packages.iter().map(|package| Licensed {
         package: format!(

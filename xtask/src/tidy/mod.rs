@@ -14,6 +14,7 @@ mod layers;
 mod lexer;
 mod licences;
 mod links;
+mod locks;
 mod messages;
 mod references;
 mod skips;
@@ -25,9 +26,11 @@ mod width;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lexer::Line;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::process::Command;
 
 /// Endings of the files that the rules look at.
 const ENDINGS: &[&str] = &["rs", "md", "toml", "c", "h", "py", "sh"];
@@ -62,7 +65,13 @@ pub fn run() -> Result<()> {
     let tree = Tree::read(&root)?;
     let mut findings = check(&tree);
     functions::check(&tree, &mut findings);
-    findings.extend(licences::check(&licences::of_dependencies(&root)?));
+    let metadata = metadata(&root)?;
+    findings.extend(licences::check(&licences::of_dependencies(&metadata)?));
+    let needs = locks::needs(&metadata);
+    for path in tree.paths.iter().filter(|path| path.ends_with("/Cargo.lock")) {
+        let lock = std::fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
+        findings.extend(locks::check(path, &lock, &needs));
+    }
     for finding in &findings {
         println!("{finding}");
     }
@@ -71,6 +80,20 @@ pub fn run() -> Result<()> {
     }
     println!("{} files obey the house rules", tree.files.len());
     Ok(())
+}
+
+/// What cargo knows of all packages that the workspace builds, its own included.
+fn metadata(root: &Path) -> Result<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(root)
+        .output()
+        .context("cannot start cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")
 }
 
 /// Writes docs/reference/events.md.
