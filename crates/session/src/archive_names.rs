@@ -1,9 +1,11 @@
-//! The names of archives: `YYYYMMDDTHHMMSSZ-NUMBER`.
+//! The names of archives, `YYYYMMDDTHHMMSSZ-NUMBER`, and of snapshots.
 
 use tracewing_units::Timestamp;
 
 /// The folder of all archives, in that of the recording.
 pub(crate) const FOLDER: &str = "archives";
+/// What the names of a flight recorder's snapshots begin with; a number follows.
+pub(crate) const SNAPSHOT: &str = "snapshot-";
 
 /// The name of an archive that began at this time: `YYYYMMDDTHHMMSSZ-NUMBER`, in UTC.
 pub(crate) fn name(begin: Timestamp, number: u64) -> String {
@@ -20,6 +22,15 @@ pub(crate) fn name(begin: Timestamp, number: u64) -> String {
     let year = era * 400 + year + i64::from(month <= 2);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{number}")
+}
+
+/// Whether an archive may have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.split_once('-').is_some_and(|(time, number)| {
+        let parts = time.split_once('T').and_then(|(date, time)| Some((date, time.strip_suffix('Z')?)));
+        is_number(number) && parts.is_some_and(|(date, time)| is_number(date) && is_number(time))
+    })
 }
 
 /// What the archives of a session are ordered by: their date, then their number.
@@ -43,6 +54,7 @@ mod tests {
             (4_107_542_400, "21000301T000000Z-1"),
         ] {
             assert_eq!(name(Timestamp::from_ns(seconds * 1_000_000_000), 1), expected);
+            assert!(is_name(expected) && !is_name(&expected[1..].replace('-', "")));
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::confine::to_send;
 use crate::looks::{self, Looks};
 use crate::options::{Action, Options};
 use crate::priority::Priority;
-use crate::runner::Runner;
+use crate::runner::{Folders, Runner};
 
 /// The process that takes looks.
 const LOOKS: &CStr = c"tracewing-proc";
@@ -55,7 +55,7 @@ impl Helpers {
     /// The system refuses a process, a thread or a descriptor. None is left running then.
     pub(crate) fn start(options: &Options) -> io::Result<Self> {
         let mut running = Vec::new();
-        let runner = Runner::start(programs(options))?;
+        let runner = Runner::start(programs(options), folders(options))?;
         let loss = "archives and triggers run no programs";
         running.extend(runner.helper().map(|helper| (helper.clone(), "tracewing-runs", loss)));
         // The programs that it runs do not get these; a recorder that runs them itself must not have them.
@@ -131,6 +131,13 @@ fn programs(options: &Options) -> Vec<OsString> {
         _ => None,
     });
     run.chain(options.rotate.command.clone()).collect()
+}
+
+/// What these are given.
+fn folders(options: &Options) -> Folders {
+    let mut actions = options.triggers.iter().flat_map(|trigger| &trigger.actions);
+    let for_triggers = actions.any(|action| matches!(action, Action::Run(_)));
+    Folders::of(&options.output, options.rotate.command.is_some(), for_triggers)
 }
 
 fn records_kernel(options: &Options) -> bool {

@@ -1,10 +1,12 @@
 //! Runs the programs that the user has named for archives and triggers: this process itself, or where it
 //! gives up the rights that they are to have, a process that it has started before. That one runs these
-//! programs and no others.
+//! programs and no others, and for no other folders than those that the recording makes ([`folders`]).
 //!
 //! Those of triggers run for a limited time, and not longer than the recording: they are killed then, with
 //! what they have started, as far as that is in their process group. What a program has left running in its
 //! group is killed when the recording ends.
+
+mod folders;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -23,6 +25,8 @@ use rustix::process::{
 };
 use tracewing_helper::{Fields, Helper, Reply, Request, Server, Text};
 use tracewing_proc::Stat;
+
+pub(crate) use folders::Folders;
 
 /// Longest path of an archive or snapshot (`PATH_MAX`), and longest reason for a failure.
 const LONGEST: u16 = 4096;
@@ -67,16 +71,17 @@ struct Elsewhere {
 }
 
 impl Runner {
-    /// Starts a process that runs these programs; none if there are none.
+    /// Starts a process that runs these programs for these folders; none if there are no programs.
     ///
     /// # Errors
     /// The system refuses a process or a descriptor.
-    pub(crate) fn start(commands: Vec<OsString>) -> io::Result<Self> {
+    pub(crate) fn start(commands: Vec<OsString>, folders: Folders) -> io::Result<Self> {
         if commands.is_empty() {
             return Ok(Self::default());
         }
         let known = commands.clone();
-        let helper = Helper::start_with_all_rights(c"tracewing-runs", |server| serve(&server, known))?;
+        let helper =
+            Helper::start_with_all_rights(c"tracewing-runs", |server| serve(&server, known, folders))?;
         // Now, before the recorder reads anything of programs: later requests bring no descriptors.
         let output = helper.begin(&[], &[io::stderr().as_fd()])?;
         helper.wait(output, STARTING)?;
@@ -273,16 +278,17 @@ fn living_groups() -> io::Result<Vec<i32>> {
 }
 
 /// In the process that runs the programs: each on a thread of its own, since one may take long.
-fn serve(server: &Server, commands: Vec<OsString>) {
+fn serve(server: &Server, commands: Vec<OsString>, folders: Folders) {
     let Some(first) = server.next() else { return };
     let Some(output) = first.files.into_iter().next() else { return };
     if server.replier().reply(first.number, &Reply::default()).is_err() {
         return;
     }
-    let shared = Arc::new((commands, output, Programs::default()));
+    let count = commands.len();
+    let shared = Arc::new((commands, output, Programs::default(), folders));
     while let Some(request) = server.next() {
         let (number, replier) = (request.number, server.replier());
-        let Some(Order { place, limit, path }) = decode(&request, shared.0.len()) else { break };
+        let Some(Order { place, limit, path }) = decode(&request, count, &shared.3) else { break };
         if place == END {
             shared.2.end();
             let _ = replier.reply(number, &Reply::default());
@@ -290,9 +296,12 @@ fn serve(server: &Server, commands: Vec<OsString>) {
         }
         let shared = shared.clone();
         let body = move || {
-            let (commands, output, programs) = &*shared;
-            let why = run(&commands[place as usize], path.as_deref(), output.as_fd(), programs, limit);
-            let mut why = why.unwrap_or_default();
+            let (commands, output, programs, folders) = &*shared;
+            let mut why = match path.as_deref().filter(|path| !folders.is_there(path)) {
+                Some(_) => "its folder is not there, or is a link".to_owned(),
+                None => run(&commands[place as usize], path.as_deref(), output.as_fd(), programs, limit)
+                    .unwrap_or_default(),
+            };
             why.truncate(why.floor_char_boundary(LONGEST.into()));
             let _ = replier.reply(number, &Reply::new(why));
         };
@@ -308,11 +317,11 @@ struct Order {
     /// The program's number, or [`END`].
     place: u32,
     limit: Option<Duration>,
-    /// An absolute one, which no program takes for an option.
+    /// One of [`Folders`]: absolute, so that no program takes it for an option.
     path: Option<PathBuf>,
 }
 
-fn decode(Request { bytes, files, .. }: &Request, commands: usize) -> Option<Order> {
+fn decode(Request { bytes, files, .. }: &Request, commands: usize, folders: &Folders) -> Option<Order> {
     let mut fields = Fields::of(bytes);
     let place = fields.u32()?;
     let limit = Some(fields.u64()?).filter(|limit| *limit > 0).map(Duration::from_millis);
@@ -320,7 +329,7 @@ fn decode(Request { bytes, files, .. }: &Request, commands: usize) -> Option<Ord
     let path = (path != Path::new("")).then(|| path.to_owned());
     let is_plain = path
         .as_ref()
-        .is_none_or(|path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir));
+        .is_none_or(|path| !path.components().any(|part| part == Component::ParentDir) && folders.has(path));
     let is_known = (place as usize) < commands || place == END;
     let is_limited = limit.is_none_or(|limit| limit <= PATIENCE);
     let is_right = is_known && is_limited && is_plain && fields.is_end() && files.is_empty();
@@ -364,20 +373,33 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive_names::FOLDER;
     use std::os::fd::AsRawFd;
     use tracewing_testing::wait_until;
 
+    /// One for this recorder's folder, which has it in another process.
+    fn elsewhere(commands: &[&OsStr], output: &Path) -> Runner {
+        let commands: Vec<OsString> = commands.iter().map(|command| (*command).to_owned()).collect();
+        Runner::start(commands, Folders::of(output, true, false)).unwrap()
+    }
+
+    /// The archive with this number of a recorder's folder.
+    fn archive(output: &Path, number: usize) -> PathBuf {
+        let path = output.join(FOLDER).join(format!("20260101T000000Z-{number}"));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
     #[test]
     fn programs_run_as_here_and_in_another_process() {
-        let commands = ["mkdir", "false", "/no/such/command"].map(OsString::from);
+        let commands = ["rmdir", "mkdir", "false", "/no/such/command"].map(OsStr::new);
         let place = tempfile::tempdir().unwrap();
-        for (name, runner) in
-            [("here", Runner::default()), ("there", Runner::start(commands.to_vec()).unwrap())]
-        {
-            let folder = place.path().join(name);
+        let folder = archive(place.path(), 1);
+        for runner in [Runner::default(), elsewhere(&commands, place.path())] {
             let run = |command: &str| runner.run(command.as_ref(), Some(&folder));
-            assert_eq!(run("mkdir"), None);
-            assert!(folder.is_dir());
+            assert_eq!(run("rmdir"), None);
+            assert!(!folder.is_dir());
+            assert_eq!(archive(place.path(), 1), folder);
             assert_eq!(run("mkdir").unwrap(), "exit status 1", "it is there");
             assert_eq!(run("false").unwrap(), "exit status 1");
             assert!(run("/no/such/command").unwrap().contains("No such file"));
@@ -386,10 +408,11 @@ mod tests {
 
     #[test]
     fn nothing_else_runs_in_the_other_process() {
-        let start = || Runner::start(vec!["true".into()]).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let start = || elsewhere(&["true".as_ref()], place.path());
         assert_eq!(start().run("true".as_ref(), None), None);
         assert!(start().run("false".as_ref(), None).unwrap().contains("not named"));
-        assert!(Runner::start(Vec::new()).unwrap().helper().is_none());
+        assert!(Runner::start(Vec::new(), Folders::default()).unwrap().helper().is_none());
         let asked = |place: u32, path: &[u8], files: &[BorrowedFd<'_>]| {
             let runner = start();
             let helper = runner.helper().unwrap();
@@ -399,26 +422,33 @@ mod tests {
             let number = helper.begin(&request, files).unwrap();
             helper.wait(number, PATIENCE).map(|reply| reply.bytes).map_err(|error| error.kind())
         };
-        assert_eq!(asked(0, b"/archive", &[]), Ok(Vec::new()));
+        let (here, moved) = (archive(place.path(), 1), archive(place.path(), 2));
+        let [own, gone] = [&here, &moved].map(|path| path.as_os_str().as_bytes());
+        assert_eq!(asked(0, own, &[]), Ok(Vec::new()));
+        std::fs::remove_dir(&moved).unwrap();
+        assert_eq!(asked(0, gone, &[]), Ok(b"its folder is not there, or is a link".to_vec()));
         let refused = Err(io::ErrorKind::BrokenPipe);
         assert_eq!(asked(1, b"", &[]), refused, "no such program");
         assert_eq!(asked(0, b"--option", &[]), refused);
-        assert_eq!(asked(0, b"/archives/../etc", &[]), refused);
-        assert_eq!(asked(0, b"/archive", &[io::stderr().as_fd()]), refused, "another output");
+        assert_eq!(asked(0, b"/etc", &[]), refused, "a folder that is not the recording's");
+        assert_eq!(asked(0, place.path().as_os_str().as_bytes(), &[]), refused);
+        let around = here.join("../20260101T000000Z-1");
+        assert_eq!(asked(0, around.as_os_str().as_bytes(), &[]), refused);
+        assert_eq!(asked(0, own, &[io::stderr().as_fd()]), refused, "another output");
     }
 
     #[test]
     fn a_program_of_limited_time_is_killed_with_what_it_has_started() {
         let place = tempfile::tempdir().unwrap();
         let script = place.path().join("hangs");
-        std::fs::write(&script, "#!/bin/sh\nsleep 1000 &\necho $! > $1\nwait\n").unwrap();
+        std::fs::write(&script, "#!/bin/sh\nsleep 1000 &\necho $! > $1/pid\nwait\n").unwrap();
         rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
-        for (name, runner) in
-            [("here", Runner::default()), ("there", Runner::start(vec![script.clone().into()]).unwrap())]
-        {
-            let out = |what: &str| place.path().join(format!("{name}-{what}"));
+        for (first, runner) in [(1, Runner::default()), (4, elsewhere(&[script.as_os_str()], place.path()))] {
+            let all = ["late", "ended", "more"];
+            let at = |what: &str| all.iter().position(|one| *one == what).unwrap();
+            let out = |what: &str| archive(place.path(), first + at(what));
             let started = |path: &Path| {
-                let text = std::fs::read_to_string(path).unwrap_or_default();
+                let text = std::fs::read_to_string(path.join("pid")).unwrap_or_default();
                 text.trim().parse::<u32>().ok()
             };
             let is_gone = |path: &Path| {
@@ -447,16 +477,15 @@ mod tests {
     fn what_a_program_has_left_is_killed_at_the_end() {
         let place = tempfile::tempdir().unwrap();
         let script = place.path().join("leaves");
-        std::fs::write(&script, "#!/bin/sh\nsleep 1000 &\necho $! > $1\n").unwrap();
+        std::fs::write(&script, "#!/bin/sh\nsleep 1000 &\necho $! > $1/pid\n").unwrap();
         rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
         for (name, runner) in
-            [("here", Runner::default()), ("there", Runner::start(vec![script.clone().into()]).unwrap())]
+            [("here", Runner::default()), ("there", elsewhere(&[script.as_os_str()], place.path()))]
         {
-            let left = ["unlimited", "limited"].map(|what| {
-                let out = place.path().join(format!("{name}-{what}"));
-                let limit = (what == "limited").then_some(PATIENCE);
+            let left = [None, Some(PATIENCE)].map(|limit| {
+                let out = archive(place.path(), 1 + usize::from(limit.is_some()));
                 assert_eq!(runner.run_for(script.as_os_str(), Some(&out), limit), None);
-                std::fs::read_to_string(out).unwrap().trim().parse::<i32>().unwrap()
+                std::fs::read_to_string(out.join("pid")).unwrap().trim().parse::<i32>().unwrap()
             });
             let lives = |pid: i32| Stat::of(tracewing_units::Pid(pid)).is_some_and(|stat| !stat.has_ended());
             assert!(left.iter().all(|pid| lives(*pid)), "{name}");
@@ -470,15 +499,19 @@ mod tests {
     fn the_end_does_not_wait_for_a_program_that_is_being_executed() {
         let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let ((is_there, there), (continues, go)) = (pipe(), pipe());
-        let (to, from) = (there.as_raw_fd(), continues.as_raw_fd());
+        let (to, from, other) = (there.as_raw_fd(), continues.as_raw_fd(), go.as_raw_fd());
         let mut program = Command::new("sleep");
         program.arg("1000").process_group(0);
         // SAFETY: between `fork` and `exec`, only system calls are made, with descriptors that are open.
         unsafe {
             program.pre_exec(move || {
+                // Without an own end for it, it notices that the test has failed.
+                libc::close(other);
                 libc::write(to, [0_u8; 1].as_ptr().cast(), 1);
-                libc::read(from, [0_u8; 1].as_mut_ptr().cast(), 1);
-                Ok(())
+                match libc::read(from, [0_u8; 1].as_mut_ptr().cast(), 1) {
+                    1 => Ok(()),
+                    _ => libc::_exit(1),
+                }
             });
         }
         let programs = Arc::new(Programs::default());
@@ -537,12 +570,12 @@ mod tests {
     fn no_signal_is_blocked_in_what_runs() {
         let place = tempfile::tempdir().unwrap();
         let script = place.path().join("status");
-        std::fs::write(&script, "#!/bin/sh\ngrep ^Sig /proc/self/status > \"$1\"\n").unwrap();
+        std::fs::write(&script, "#!/bin/sh\ngrep ^Sig /proc/self/status > \"$1/status\"\n").unwrap();
         rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
-        for runner in [Runner::default(), Runner::start(vec![script.clone().into()]).unwrap()] {
-            let out = place.path().join("out");
+        for runner in [Runner::default(), elsewhere(&[script.as_os_str()], place.path())] {
+            let out = archive(place.path(), 1);
             assert_eq!(runner.run(script.as_os_str(), Some(&out)), None);
-            let status = std::fs::read_to_string(&out).unwrap();
+            let status = std::fs::read_to_string(out.join("status")).unwrap();
             assert!(status.contains("SigBlk:\t0000000000000000\n"), "{status}");
         }
     }

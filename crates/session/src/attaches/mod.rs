@@ -93,7 +93,12 @@ impl Attaches {
             return attach(pid, wanted, By { recorder, recording, reader: &Here }, patience);
         };
         let request = Request::Attach { pid, wanted: wanted.clone(), recording, patience };
-        match helper.ask(&request.encode(), LONGEST) {
+        self.ask(helper, pid, &request, LONGEST)
+    }
+
+    /// The answer to a request, which may take so long.
+    fn ask(&self, helper: &Helper, pid: Pid, request: &Request, longest: Duration) -> Outcome {
+        match helper.ask(&request.encode(), longest) {
             Ok(reply) => self.outcome(pid, reply).unwrap_or_else(|| failed(NotAttached::NoHelper)),
             Err(error) if error.kind() == std::io::ErrorKind::TimedOut => failed(Refusal::Late(pid).into()),
             Err(_) => failed(NotAttached::NoHelper),

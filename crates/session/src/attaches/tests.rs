@@ -1,10 +1,27 @@
-//! What an attempt costs.
+//! How an attempt ends, and what it costs.
 
 use super::*;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use tracewing_testing::{Cause, am_root, skip};
+
+/// The process or its files do not answer, or another process is its debugger.
+#[test]
+fn an_attempt_without_an_answer_is_given_up() {
+    let silent = |server: tracewing_helper::Server| while server.next().is_some() {};
+    let helper = Helper::start(c"tracewing-test", CapabilitySet::empty(), silent).unwrap();
+    let attaches = Attaches(Some(Arc::new(helper)));
+    let (pid, patience, limit) = (Pid(1), Duration::ZERO, Duration::from_millis(200));
+    let request = Request::Attach { pid, wanted: Wanted::Present, recording: [7; 16], patience };
+    let begin = Instant::now();
+    let outcome = attaches.ask(attaches.0.as_ref().unwrap(), pid, &request, limit);
+    assert!(matches!(outcome.result, Err(NotAttached::Refused(Refusal::Late(Pid(1))))), "{outcome:?}");
+    assert!(begin.elapsed() >= limit);
+    attaches.end();
+    let outcome = attaches.ask(attaches.0.as_ref().unwrap(), pid, &request, LONGEST);
+    assert!(matches!(outcome.result, Err(NotAttached::NoHelper)), "{outcome:?}");
+}
 
 /// A program that opens a door, and its process id.
 fn start(program: &std::path::Path) -> (Child, Pid) {
