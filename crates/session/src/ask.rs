@@ -57,7 +57,7 @@ pub enum AskError {
     )]
     Silent(Vec<Pid>, Vec<Running>),
     /// Several recordings could be meant.
-    #[error("several {} are running; name one by its process id:{}", .0, lines(.1))]
+    #[error("several {} are running; name one by {}:{}", .0, names(.1), lines(.1))]
     Several(Kind, Vec<Running>),
     /// It keeps everything on disk already.
     #[error(
@@ -119,6 +119,15 @@ fn listed(running: &[Running]) -> String {
         [] => "is none".to_owned(),
         [one] => format!("is only {one}"),
         several => format!("are:{}", lines(several)),
+    }
+}
+
+/// How one of several is named: channels of a session by their names, which last.
+fn names(several: &[Running]) -> String {
+    let channel = several.iter().map(|one| &one.name).find(|name| name.contains('/'));
+    match channel {
+        Some(name) => format!("SESSION/CHANNEL (such as {name}) or by its process id"),
+        None => "its process id".to_owned(),
     }
 }
 

@@ -142,6 +142,11 @@ impl Recordings {
             ];
             let found = ways.iter().map(|way| running.iter().filter(|one| way(one, name)).cloned().collect());
             meant = found.into_iter().find(|found: &Vec<Running>| !found.is_empty()).unwrap_or_default();
+            // The name of a session is that of its channels, before it is that of its triggers.
+            let is_channel = |one: &Running| !one.is_trigger;
+            if meant.iter().all(|one| one.name != name) && meant.iter().any(is_channel) {
+                meant.retain(is_channel);
+            }
         }
         if !silent.is_empty() && (name.is_none() || meant.is_empty()) {
             return Err(AskError::Silent(silent, running));
@@ -448,6 +453,23 @@ mod tests {
         assert!(any(&all, None).unwrap_err().to_string().contains("several recordings are running"));
         assert!(any(&all, Some("server")).unwrap_err().to_string().contains("\n  30"));
         assert!(any(&[], None).unwrap_err().to_string().contains("record -- CMD"));
+        assert!(any(&all, None).unwrap_err().to_string().contains("name one by its process id:\n"));
+    }
+
+    #[test]
+    fn a_session_is_named_for_its_channels() {
+        let named = |pid, name: &str| Running { name: name.to_owned(), ..running(pid, false, "") };
+        let (main, other) = (named(10, "web/main"), named(20, "web/other"));
+        let hit = Running { is_trigger: true, ..named(30, "web/hit") };
+        let any = |all: &[Running], word| {
+            Recordings { running: all.to_vec(), silent: Vec::new() }.choose(Some(word), Kind::Any)
+        };
+        assert_eq!(any(&[main.clone(), hit.clone()], "web").unwrap(), main, "a trigger is not meant");
+        assert_eq!(any(&[main.clone(), hit.clone()], "web/hit").unwrap(), hit);
+        assert_eq!(any(std::slice::from_ref(&hit), "web").unwrap(), hit, "there is nothing else");
+        let error = any(&[main, other, hit], "web").unwrap_err().to_string();
+        let how = "name one by SESSION/CHANNEL (such as web/main) or by its process id:\n  10 ";
+        assert!(error.contains(how) && !error.contains("\n  30"), "{error}");
     }
 
     #[test]
