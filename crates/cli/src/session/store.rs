@@ -6,15 +6,16 @@
 //! a session, or starts or stops one, holds a lock.
 
 use super::definition::Definition;
-use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{FlockOperation, flock, stat};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
+use rustix::fs::{FlockOperation, Stat, flock, stat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::env;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use tracewing_files::Dir;
+use tracewing_files::{Dir, Refused};
 
 const ROOTS: &str = "/var/lib/tracewing/sessions";
 const EXTENSION: &str = "toml";
@@ -31,9 +32,7 @@ impl Store {
     /// Finds the folder, or makes it.
     pub fn open() -> Result<Self> {
         let path = folder()?;
-        let folder = Dir::private(&path);
-        let failed = || format!("cannot use the folder for sessions, {}", path.display());
-        Ok(Self { folder: folder.with_context(failed)? })
+        Ok(Self { folder: Dir::private(&path).map_err(|error| refused(&path, error))? })
     }
 
     pub fn lock(&self) -> Result<Locked<'_>> {
@@ -159,6 +158,30 @@ impl Drop for Locked<'_> {
 
 fn file(name: &str) -> String {
     format!("{name}.{EXTENSION}")
+}
+
+/// That the folder cannot be used, and what to do if it, or the one that it is to be made in, is refused.
+fn refused(path: &Path, error: io::Error) -> Error {
+    let failed = format!("cannot use the folder for sessions, {}", path.display());
+    let about = |path: &Path| Some((stat(path).ok()?, path.display().to_string()));
+    let parent = path.ancestors().skip(1).find_map(about);
+    let all = || parent.clone().into_iter().chain(about(path));
+    let is_refused = |data: &Stat| match Refused::of(&error) {
+        Some(Refused::Writable) => data.st_mode & 0o022 != 0,
+        Some(Refused::Foreign(_)) => data.st_uid != geteuid().as_raw(),
+        _ => false,
+    };
+    match (Refused::of(&error), all().find(|(data, _)| is_refused(data))) {
+        (Some(Refused::Writable), Some((_, at))) => anyhow!(
+            "{failed}: group or others may write to {at}, and could change sessions; `chmod go-w {at}`, or set \
+             XDG_STATE_HOME to a folder that only you can write to"
+        ),
+        (Some(Refused::Foreign(owner)), Some((_, at))) => anyhow!(
+            "{failed}: {at} belongs to user {owner}, and that user could change sessions; set XDG_STATE_HOME to a \
+             folder of your own"
+        ),
+        _ => Error::from(error).context(failed),
+    }
 }
 
 /// The file that says that a service has a session, and from where.

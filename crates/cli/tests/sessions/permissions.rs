@@ -6,8 +6,9 @@ use crate::harness::{self, Printed, RunExt};
 use crate::recorded::program;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
 use std::process::Output;
-use tracewing_testing::{NOBODY, STRANGER, is_root};
+use tracewing_testing::{NOBODY, STRANGER, am_root, is_root};
 
 const PAGE: &str = include_str!("../../../../docs/explanation/security.md");
 const HEAD: &str = "| action | root | owner | another user | member of `tracewing` |";
@@ -114,6 +115,37 @@ const ROOT: usize = 1;
 const OWNER: usize = 2;
 const ANOTHER: usize = 3;
 const OF_GROUP: usize = 4;
+
+/// As where users have groups of their own, and share what they make with them.
+#[test]
+fn a_folder_that_others_can_write_is_named_with_what_to_do() {
+    let sessions = Background::new();
+    let state = sessions.folder().join("state");
+    let writable = |path: &Path, mode| {
+        fs::create_dir_all(path).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for below in ["", "tracewing", "tracewing/sessions"] {
+        let at = state.join(below);
+        writable(&at, 0o775);
+        let said = sessions.fails("session create web");
+        let at = at.display().to_string();
+        let at = at.trim_end_matches('/');
+        assert!(said.contains(&format!("may write to {at}, ")), "{said}");
+        assert!(said.contains(&format!("`chmod go-w {at}`")) && said.contains("XDG_STATE_HOME"), "{said}");
+        writable(Path::new(at), 0o755);
+    }
+    sessions.succeeds("session create web");
+    if !am_root() {
+        return;
+    }
+    chown(state.join("tracewing"), Some(NOBODY), None).unwrap();
+    let said = sessions.fails("session list");
+    assert!(
+        said.contains(&format!("tracewing belongs to user {NOBODY}, ")) && said.contains("XDG_STATE_HOME"),
+        "{said}"
+    );
+}
 
 #[test]
 fn every_cell_of_the_table_is_so() {
