@@ -7,16 +7,18 @@
 //! | `values` | their values, as users write them |
 //! | `help` | what they mean together, examples |
 //! | `options` | the recording that they mean |
+//! | `log` | the file with what the recorder of a channel says |
 //! | `screen` | how it goes |
 
 mod args;
 mod help;
+mod log;
 mod options;
 mod screen;
 mod values;
 
 pub use args::{Args, OnFull};
-pub use values::{LEAST_TOTAL_SIZE, check_name, parse_seconds, parse_total_size};
+pub use values::{check_name, parse_seconds, parse_total_size};
 
 use crate::format::TextFormat;
 use crate::output::print_error;
@@ -24,6 +26,7 @@ use crate::record_summary;
 use crate::screen::{Form, stderr};
 use crate::selection::Requested;
 use anyhow::{Context, Result};
+use log::Log;
 use options::options;
 pub use options::{NO_BLOCK, default_name};
 use screen::Screen;
@@ -39,6 +42,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let options = options(args)?;
     let format = args.format.format;
     let mut screen = Screen::new(args.quiet, !args.quiet && format == TextFormat::Text);
+    if args.session.is_some() && args.background {
+        screen = screen.with_log(Log::default());
+    }
     let outcome = match record(&options, &mut screen) {
         Ok(outcome) => outcome,
         Err(error) => {

@@ -11,7 +11,7 @@ use crate::table::reference::View;
 use crate::table::{Cell, Column, Layout, bytes, columns, number};
 use tracewing_abi::region::Loss;
 use tracewing_analysis::total_count;
-use tracewing_consumer::description::State;
+use tracewing_consumer::description::{AllArchives, Removed, State};
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_session::Summary;
 use tracewing_session::outcome::{CommandTotals, SnapshotSummary, SnapshotTotals};
@@ -105,16 +105,13 @@ fn print_attached(summary: &Summary) {
 /// The archives of a rotated recording, which of them were removed, and how often the command for them
 /// failed.
 fn print_archives(summary: &Summary) {
-    let removed: Vec<_> = summary.archives.iter().filter(|archive| archive.is_removed).collect();
-    let count = summary.archives.len();
-    if count > 0 {
-        let noun = if count == 1 { "archive" } else { "archives" };
-        let events = total_count(removed.iter().map(|archive| archive.events));
-        let gone = match removed.len() {
+    if let Some(AllArchives { completed, removed: Removed { count, events, .. } }) = summary.archive_totals {
+        let noun = if completed == 1 { "archive" } else { "archives" };
+        let gone = match count {
             0 => String::new(),
-            gone => format!(", {} of them removed, with {}", number(gone as u64), self::events(events)),
+            _ => format!(", {} of them removed, with {}", number(count), self::events(events)),
         };
-        say!("{} {noun}{gone}", number(count as u64));
+        say!("{} {noun}{gone}", number(completed));
     }
     if let Some(CommandTotals { run, failed, skipped }) = summary.on_archive
         && (failed > 0 || skipped > 0)
@@ -168,7 +165,10 @@ fn taken(SnapshotTotals { taken, removed, .. }: SnapshotTotals, size: u64) -> St
         1 => "snapshot",
         _ => "snapshots",
     };
-    let gone = if removed == 0 { String::new() } else { format!(" ({} removed)", number(removed.into())) };
+    let gone = match removed.count {
+        0 => String::new(),
+        count => format!(" ({} removed)", number(count)),
+    };
     format!("{} {noun}, {}{gone}", number(taken.into()), bytes(size))
 }
 
@@ -329,7 +329,8 @@ mod tests {
     #[test]
     fn all_snapshots_are_counted() {
         let said = [(0, 0), (1, 0), (5000, 4998)]
-            .map(|(all, removed)| taken(SnapshotTotals { taken: all, removed, removed_events: 0 }, 2048));
+            .map(|(taken, count)| SnapshotTotals { taken, removed: Removed { count, ..Removed::default() } })
+            .map(|totals| taken(totals, 2048));
         assert_eq!(
             said,
             [

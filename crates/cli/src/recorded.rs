@@ -6,7 +6,7 @@
 use crate::output::shown;
 use crate::terminal;
 use crate::wrap::wrapped;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Result, Write};
 use tracewing_trace::{Zone, real_time};
 use tracewing_units::Timestamp;
@@ -112,17 +112,30 @@ fn print_snapshot(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> 
     let reason = text(note, "/snapshot/reason").unwrap_or_default();
     let taken = note.pointer("/snapshot/taken_cycles").and_then(|taken| real_time(note, taken));
     let taken = taken.map(|ns| format!(", taken at {}", zone.format(ns))).unwrap_or_default();
-    writeln!(out, "snapshot  number {number} ({}){taken}", shown(reason))
+    let gone = note.get("snapshot").and_then(removed);
+    let gone = gone.map(|(count, had)| format!(", earlier ones removed: {count}{had}")).unwrap_or_default();
+    writeln!(out, "snapshot  number {number} ({}){taken}{gone}", shown(reason))
+}
+
+/// How many archives or snapshots were removed, and what these have had; nothing if none was.
+fn removed(totals: &Value) -> Option<(i128, String)> {
+    let count = number(totals, "/removed").filter(|count| *count > 0)?;
+    let had = number(totals, "/removed_events").zip(number(totals, "/removed_bytes"));
+    let had = had.map(|(events, bytes)| format!(" ({events} events, {bytes} bytes)")).unwrap_or_default();
+    Some((count, had))
 }
 
 /// Which archive of a rotated recording it is; of the whole, how many there are.
 fn print_archive(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
-    let archives = note.get("archives").and_then(Value::as_array).into_iter().flatten();
-    let removed = archives.clone().filter(|archive| archive["is_removed"] == true).count();
-    match (archives.count(), removed) {
-        (0, _) => {}
-        (count, 0) => writeln!(out, "archives  {count}")?,
-        (count, removed) => writeln!(out, "archives  {count}, {removed} of them removed")?,
+    // The list has the last ones only. Earlier versions have no totals.
+    let totals = note.get("archive_totals").cloned().unwrap_or_else(|| {
+        let archives = note.get("archives").and_then(Value::as_array).into_iter().flatten();
+        let removed = archives.clone().filter(|archive| archive["is_removed"] == true).count();
+        json!({ "completed": archives.count(), "removed": removed })
+    });
+    if let Some(completed) = number(&totals, "/completed").filter(|completed| *completed > 0) {
+        let gone = removed(&totals).map(|(count, had)| format!(", {count} of them removed{had}"));
+        writeln!(out, "archives  {completed}{}", gone.unwrap_or_default())?;
     }
     let Some(number) = number(note, "/archive/number") else { return Ok(()) };
     let begin = note.pointer("/archive/begin_cycles").and_then(|begin| real_time(note, begin));

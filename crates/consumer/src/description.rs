@@ -19,6 +19,8 @@ use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
 pub const FORMAT: u32 = 1;
 /// Name of the description in the trace folder.
 pub const DESCRIPTION: &str = "tracewing.json";
+/// The line of a description whose recording waits for the events of a trigger.
+pub const IS_TRIGGER: &str = "\"is_trigger\": true,";
 
 /// How a recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -41,6 +43,9 @@ pub struct Description {
     pub version: String,
     /// Whether the recording is complete, and if not, why.
     pub state: State,
+    /// Whether it records the events of a trigger, and nothing else ([`IS_TRIGGER`]).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_trigger: bool,
     /// The recorded command; empty for a program that records itself, and if running processes were recorded.
     pub command: Vec<String>,
     /// Running processes that were recorded.
@@ -91,6 +96,9 @@ pub struct Description {
     /// The completed archives of a rotated recording, in its own folder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archives: Vec<ArchiveTotals>,
+    /// What all of them amount to, also those that are no longer listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive_totals: Option<AllArchives>,
 }
 
 /// Which part of a recording an archive has.
@@ -104,6 +112,39 @@ pub struct ArchiveDescription {
     /// What ended it; absent while it is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// All completed archives of a rotated recording.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct AllArchives {
+    /// Archives that were completed.
+    pub completed: u64,
+    /// Those of them that were removed again.
+    #[serde(flatten)]
+    pub removed: Removed,
+}
+
+/// Archives or snapshots that were removed again: for want of room, or since the recording was cleared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Removed {
+    /// How many.
+    #[serde(rename = "removed")]
+    pub count: u64,
+    /// Number of events in them.
+    #[serde(rename = "removed_events")]
+    pub events: u64,
+    /// Bytes of their folders.
+    #[serde(rename = "removed_bytes")]
+    pub bytes: u64,
+}
+
+impl Removed {
+    /// Counts one more, which has had so many events and bytes.
+    pub fn add(&mut self, events: u64, bytes: u64) {
+        self.count += 1;
+        self.events = self.events.saturating_add(events);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
 }
 
 /// A completed archive, as the whole recording lists it.
@@ -166,6 +207,9 @@ pub struct SnapshotDescription {
     /// When it was begun: everything emitted before that is still in the buffers is in it.
     #[serde(rename = "taken_cycles")]
     pub taken: Cycles,
+    /// Earlier ones that were removed before.
+    #[serde(flatten)]
+    pub removed: Removed,
 }
 
 impl Description {
@@ -185,6 +229,7 @@ impl Description {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             state: State::Recording,
+            is_trigger: false,
             command: Vec::new(),
             attached: Vec::new(),
             host: Host::this(),
@@ -211,6 +256,7 @@ impl Description {
             snapshot: None,
             archive: None,
             archives: Vec::new(),
+            archive_totals: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::description::{DESCRIPTION, Description};
 
 /// Name of the user trace's folder in the trace folder.
-const USER: &str = "user";
+pub const USER: &str = "user";
 /// Name of the kernel trace's folder in the trace folder, which only a kernel recorder makes.
 pub const KERNEL: &str = "kernel";
 /// Name of the folder of the trace of samples, which only a recorder of samples makes.
@@ -86,9 +86,10 @@ impl Folder {
     }
 
     fn in_dir(dir: Dir, made: Made) -> Result<Self, Error> {
+        // If the folder is locked and this one is missing, it is a flight recorder's.
+        let user = dir.make(USER).map_err(Error::file("create", &dir.path().join(USER)))?;
         dir.lock();
         let reserve = Arc::new(Mutex::new(dir.reserve(RESERVE)));
-        let user = dir.make(USER).map_err(Error::file("create", &dir.path().join(USER)))?;
         Ok(Self { dir, user, made, reserve })
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use tracewing_abi::region::{Geometry, Protocol, Reference};
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
-use tracewing_consumer::description::{BufferDescription, Description, SnapshotDescription};
+use tracewing_consumer::description::{BufferDescription, Description, Removed, SnapshotDescription};
 use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::firsts::Firsts;
 use tracewing_consumer::metadata::clock_class;
@@ -67,7 +67,9 @@ impl Recorder {
             overwrite: true,
             flush_ms: None,
         };
-        let about = SnapshotDescription { number: 1, reason: String::new(), taken: snapshot.taken() };
+        let removed = Removed::default();
+        let about =
+            SnapshotDescription { number: 1, reason: String::new(), taken: snapshot.taken(), removed };
         let description = Description::new(&self.clock, self.begin, buffers);
         let description = snapshot.finish(&self.classes, about, description).unwrap();
         assert!(path.join("user/metadata").is_file() && path.join("tracewing.json").is_file());

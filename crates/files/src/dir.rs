@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RawMode, RenameFlags, fallocate, flock,
@@ -21,6 +23,9 @@ use crate::Refused;
 const FILE: Mode = Mode::from_raw_mode(0o640);
 /// Maximum depth of folders that are removed or summed up; this process creates three levels.
 const DEEPEST: usize = 16;
+/// How often a folder is tried to be locked, and the time in between.
+const LOCK_ATTEMPTS: usize = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 /// A folder for output. Clones refer to the same folder.
 #[derive(Debug, Clone)]
@@ -246,7 +251,22 @@ impl Dir {
     /// Locks the folder while a clone of it lives, so that readers can distinguish a running recorder from a
     /// killed one. Some file systems have no locks: there a killed recorder is not noticed.
     pub fn lock(&self) {
-        let _ = flock(self, FlockOperation::NonBlockingLockExclusive);
+        for _ in 0..LOCK_ATTEMPTS {
+            match flock(self, FlockOperation::NonBlockingLockExclusive) {
+                // A reader that looks whether it is locked has a lock itself, for a moment.
+                Err(Errno::WOULDBLOCK) => sleep(LOCK_PAUSE),
+                _ => return,
+            }
+        }
+    }
+
+    /// Whether another process has locked it, or another [`Dir`] for it that is no clone of this one.
+    pub fn is_locked(&self) -> bool {
+        let tried = flock(self, FlockOperation::NonBlockingLockShared);
+        if tried.is_ok() {
+            let _ = flock(self, FlockOperation::Unlock);
+        }
+        tried == Err(Errno::WOULDBLOCK)
     }
 
     /// Bytes of all files in it and in the folders below it.

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tracewing_consumer::archive::Archive;
-use tracewing_consumer::description::{ArchiveTotals, Description};
+use tracewing_consumer::description::{AllArchives, ArchiveTotals, Description};
 use tracewing_consumer::folder::Folder;
 use tracewing_consumer::summary::StreamSummary;
 use tracewing_files::Dir;
@@ -139,6 +139,7 @@ pub(crate) struct Closing {
 struct Kept {
     number: u64,
     name: String,
+    events: u64,
     bytes: u64,
 }
 
@@ -191,8 +192,10 @@ pub(crate) struct Archives {
     remover: Remover,
     /// No rotation by itself before this time, since one has failed.
     pub not_before: Option<Instant>,
-    /// Those that are complete.
+    /// Those that are complete, the last ones if there are many.
     pub complete: Vec<ArchiveTotals>,
+    /// How many are complete, and how many of them were removed.
+    pub all: AllArchives,
     /// What they amount to, streams by name.
     pub whole: Whole,
 }
@@ -227,6 +230,7 @@ impl Archives {
             remover: Remover::default(),
             not_before: None,
             complete: Vec::new(),
+            all: AllArchives::default(),
             whole: Whole::default(),
         }
     }
@@ -324,7 +328,9 @@ impl Archives {
         sum.bytes += totals.bytes;
         self.whole.add(description);
         let name = totals.name().to_owned();
-        self.kept.push_back(Kept { number: totals.number, name, bytes: totals.bytes });
+        let ArchiveTotals { number, events, bytes, .. } = totals;
+        self.kept.push_back(Kept { number, name, events, bytes });
+        self.all.completed += 1;
         if self.complete.len() >= MOST_LISTED {
             self.complete.remove(0);
         }
@@ -370,12 +376,16 @@ impl Archives {
     }
 
     /// Takes an archive away from readers, and has it removed. Says whether it was there.
-    fn hide(&mut self, parent: &Dir, Kept { number, name, .. }: &Kept) -> io::Result<bool> {
+    fn hide(&mut self, parent: &Dir, Kept { number, name, events, bytes }: &Kept) -> io::Result<bool> {
         if !self.remover.remove(parent, name)? {
             return Ok(false);
         }
+        self.all.removed.add(*events, *bytes);
         self.on_archive.iter_mut().for_each(|command| command.skip(*number));
-        self.complete.iter_mut().filter(|it| it.number == *number).for_each(|it| it.is_removed = true);
+        // In their order.
+        if let Ok(at) = self.complete.binary_search_by_key(number, |it| it.number) {
+            self.complete[at].is_removed = true;
+        }
         Ok(true)
     }
 
@@ -384,3 +394,6 @@ impl Archives {
         self.remover.finish();
     }
 }
+
+#[cfg(test)]
+mod tests;

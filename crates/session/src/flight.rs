@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::fstatvfs;
 use tracewing_abi::message::snapshot::Asker;
@@ -16,6 +16,7 @@ use crate::limits::Budget;
 use crate::options::{Rotate, SnapshotOn};
 use crate::outcome::{SnapshotSummary, SnapshotTotals};
 use crate::remover::Remover;
+use crate::share::Share;
 
 /// The state of a flight recorder, which has no trace folder.
 pub(crate) struct Flight {
@@ -24,6 +25,9 @@ pub(crate) struct Flight {
     pub(crate) on: SnapshotOn,
     /// How much is kept.
     options: Rotate,
+    /// What all may have of the room of a session.
+    share: Option<Share>,
+    next_look: Instant,
     pub(crate) begun: u64,
     pub(crate) totals: SnapshotTotals,
     /// How many events those have that are no longer listed.
@@ -51,6 +55,8 @@ const MOST_LISTED: usize = 1000;
 /// Bytes that have to be free on the disk for each byte of the last snapshot, so that snapshots do not fill
 /// it.
 const FREE: u64 = 4;
+/// Time between two looks whether other recorders of the session have begun or ended.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The cause of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +96,13 @@ pub(crate) enum NoSnapshot {
 impl Flight {
     pub(crate) fn new(output: Dir, on: SnapshotOn, options: Rotate) -> Self {
         let asked = Budget::new(ASKED.0, ASKED.1, Instant::now());
+        let share = options.shared.map(|most| Share::new(most, output.path()));
         Self {
             output,
             on,
             options,
+            share,
+            next_look: Instant::now(),
             begun: 0,
             totals: SnapshotTotals::default(),
             unlisted_events: 0,
@@ -111,7 +120,7 @@ impl Flight {
     /// # Errors
     /// One cannot be removed; it is kept, and counts no more.
     pub(crate) fn add(&mut self, summary: SnapshotSummary) -> io::Result<()> {
-        if self.options.keep.is_some() || self.options.total.is_some() {
+        if self.options.keep.is_some() || self.options.total.is_some() || self.share.is_some() {
             let name = summary.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             self.kept.push_back(Kept { name, events: summary.events, bytes: summary.bytes });
         }
@@ -120,10 +129,34 @@ impl Flight {
         }
         self.taken.push(summary);
         self.totals.taken = self.totals.taken.saturating_add(1);
+        self.make_room(Instant::now())
+    }
+
+    /// The same if others have come that take part of the room: looks at most every second.
+    ///
+    /// # Errors
+    /// As of [`Flight::add`].
+    pub(crate) fn look(&mut self, now: Instant) -> io::Result<()> {
+        // The newest is kept.
+        if self.share.is_none() || self.kept.len() < 2 || now < self.next_look {
+            return Ok(());
+        }
+        self.make_room(now)
+    }
+
+    /// Bytes that all may have now.
+    fn most(&mut self, now: Instant) -> Option<u64> {
+        self.next_look = now + LOOK;
+        let share = self.share.as_mut().and_then(Share::bytes);
+        [self.options.total, share].into_iter().flatten().min()
+    }
+
+    fn make_room(&mut self, now: Instant) -> io::Result<()> {
+        let most = self.most(now);
         let mut bytes = self.kept.iter().map(|one| one.bytes).sum::<u64>();
         while self.kept.len() > 1 {
             let are_too_many = self.options.keep.is_some_and(|most| self.kept.len() > most.get());
-            if !are_too_many && self.options.total.is_none_or(|most| bytes <= most) {
+            if !are_too_many && most.is_none_or(|most| bytes <= most) {
                 break;
             }
             let Some(oldest) = self.kept.pop_front() else { break };
@@ -131,8 +164,7 @@ impl Flight {
             if !self.remover.remove(&self.output, &oldest.name)? {
                 continue;
             }
-            self.totals.removed = self.totals.removed.saturating_add(1);
-            self.totals.removed_events = self.totals.removed_events.saturating_add(oldest.events);
+            self.totals.removed.add(oldest.events, oldest.bytes);
             let name = Some(OsStr::new(&oldest.name));
             let listed = self.taken.iter_mut().find(|one| one.folder.file_name() == name);
             listed.into_iter().for_each(|one| one.is_removed = true);
@@ -167,10 +199,13 @@ mod tests {
     use super::*;
     use std::num::NonZeroUsize;
     use std::path::Path;
-    use tracewing_consumer::description::State;
+    use tracewing_consumer::description::{Removed, State};
 
     fn flight(folder: &Path, keep: Option<usize>, total: Option<u64>) -> Flight {
-        let options = Rotate { keep: keep.and_then(NonZeroUsize::new), total, ..Rotate::default() };
+        flight_with(folder, Rotate { keep: keep.and_then(NonZeroUsize::new), total, ..Rotate::default() })
+    }
+
+    fn flight_with(folder: &Path, options: Rotate) -> Flight {
         let on = SnapshotOn { signal: true, exit: true, panic: true };
         Flight::new(Dir::parent(folder).unwrap(), on, options)
     }
@@ -213,9 +248,32 @@ mod tests {
             assert!(first.exists() && !place.path().join("snapshot-5").exists(), "the oldest ones go");
             assert_eq!(flight.taken.len(), MOST_LISTED);
             assert!(flight.taken.iter().all(|one| !one.is_removed), "they are not listed");
-            let SnapshotTotals { taken, removed, removed_events } = flight.totals;
-            assert_eq!((taken, removed, removed_events), (more as u32, 5, 10));
+            let removed = Removed { count: 5, events: 10, bytes: 5 };
+            assert_eq!(flight.totals, SnapshotTotals { taken: more as u32, removed });
         }
+    }
+
+    /// A recorder of the same session begins, and takes part of the room.
+    #[test]
+    fn snapshots_go_when_another_recorder_needs_the_room() {
+        let session = tempfile::tempdir().unwrap();
+        let own = session.path().join("own");
+        std::fs::create_dir(&own).unwrap();
+        let mut flight = flight_with(&own, Rotate { shared: Some(6), ..Rotate::default() });
+        (0..6).for_each(|_| take(&mut flight).unwrap());
+        assert_eq!(on_disk(&own), 6);
+        let (other, _) = Dir::create(&session.path().join("other")).unwrap();
+        other.lock();
+        let now = Instant::now();
+        flight.look(now).unwrap();
+        assert_eq!(on_disk(&own), 6, "it has looked just now");
+        flight.look(now + LOOK).unwrap();
+        assert_eq!(on_disk(&own), 3, "the other one has a half");
+        take(&mut flight).unwrap();
+        assert_eq!(on_disk(&own), 3);
+        drop(other);
+        (0..6).for_each(|_| take(&mut flight).unwrap());
+        assert_eq!((on_disk(&own), flight.totals.removed.count), (6, 7), "it has all again");
     }
 
     #[test]
@@ -223,7 +281,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut flight = flight(place.path(), None, None);
         (0..5).for_each(|_| take(&mut flight).unwrap());
-        assert_eq!((on_disk(place.path()), flight.kept.len(), flight.totals.removed), (5, 0, 0));
+        assert_eq!((on_disk(place.path()), flight.kept.len(), flight.totals.removed.count), (5, 0, 0));
     }
 
     #[test]
@@ -236,7 +294,7 @@ mod tests {
         (0..2).for_each(|_| take(&mut flight).unwrap());
         flight.finish_removing();
         let removed: Vec<bool> = flight.taken.iter().map(|one| one.is_removed).collect();
-        assert_eq!((removed, flight.totals.removed), (vec![false, true, false, false], 1));
+        assert_eq!((removed, flight.totals.removed.count), (vec![false, true, false, false], 1));
         assert!(place.path().join("moved").exists());
     }
 
@@ -251,7 +309,7 @@ mod tests {
         take(&mut flight).unwrap();
         flight.finish_removing();
         let removed: Vec<bool> = flight.taken.iter().map(|one| one.is_removed).collect();
-        assert_eq!((removed, flight.totals.removed), (vec![false, true, false, false], 1));
+        assert_eq!((removed, flight.totals.removed.count), (vec![false, true, false, false], 1));
         assert!(place.path().join("snapshot-1").exists());
     }
 }

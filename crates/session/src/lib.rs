@@ -17,6 +17,7 @@
 //! | `on_archive` | the command that is run for each archive |
 //! | `trigger` | what is done when an event comes |
 //! | `flight` | the snapshots of a flight recorder, and how many may be requested |
+//! | `share` | what they may have of the room of a session |
 //! | `processes` | processes that ran already and are recorded |
 //! | `ask` | a running recording, as other processes see it |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
@@ -116,6 +117,7 @@ mod runner;
 pub mod running;
 mod scope;
 mod seccomp;
+mod share;
 mod shared;
 mod signals;
 mod socket;

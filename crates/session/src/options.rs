@@ -65,8 +65,8 @@ pub struct Rotate {
     pub total: Option<u64>,
     /// There are at most so many archives, with the present one, or snapshots: the oldest ones are removed.
     pub keep: Option<NonZeroUsize>,
-    /// All archives of this recording and of the others of its session, whose folders are in the same one,
-    /// have at most so many bytes.
+    /// All archives and snapshots of this recording and of the others of its session, whose folders are in
+    /// the same one, have at most so many bytes.
     pub shared: Option<u64>,
     /// Run for each archive that is complete, with its path as the only argument.
     pub command: Option<OsString>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tracewing_consumer::description::{ArchiveTotals, AttachedDescription, State};
+use tracewing_consumer::description::{AllArchives, ArchiveTotals, AttachedDescription, Removed, State};
 use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_units::{Cycles, Duration};
 
@@ -60,9 +60,12 @@ pub struct Summary {
     /// What all its snapshots amount to, also those that are not listed; `None` where a trace was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_totals: Option<SnapshotTotals>,
-    /// A rotated recording's archives, also those that were removed.
+    /// A rotated recording's archives, the last ones if there are many, also those that were removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archives: Vec<ArchiveTotals>,
+    /// What all its archives amount to, also those that are not listed; `None` if it was not rotated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive_totals: Option<AllArchives>,
     /// How often the command of `--on-archive` was run; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_archive: Option<CommandTotals>,
@@ -92,10 +95,9 @@ pub struct CommandTotals {
 pub struct SnapshotTotals {
     /// Snapshots that were taken.
     pub taken: u32,
-    /// Of these, how many were removed again, for want of room.
-    pub removed: u32,
-    /// Number of events in the snapshots that were removed.
-    pub removed_events: u64,
+    /// Of these, those that were removed again, for want of room.
+    #[serde(flatten)]
+    pub removed: Removed,
 }
 
 /// A snapshot of a flight recorder.

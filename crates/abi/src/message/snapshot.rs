@@ -135,6 +135,8 @@ pub struct Figures {
     pub is_lost_unknown: bool,
     /// Bytes written so far.
     pub bytes: u64,
+    /// Archives or snapshots that are on the disk no more.
+    pub removed: Removed,
     /// Snapshots so far.
     pub snapshots: u32,
     /// Programs that take part at present.
@@ -145,6 +147,17 @@ pub struct Figures {
     pub is_paused: bool,
     /// The kernel's buffers.
     pub kernel: KernelBuffers,
+}
+
+/// Archives or snapshots that were removed: for want of room, or since the recording was cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// How many.
+    pub count: u64,
+    /// Number of events in them.
+    pub events: u64,
+    /// Bytes of them.
+    pub bytes: u64,
 }
 
 /// The buffer that the kernel has for each CPU, as it has made it.
@@ -159,10 +172,11 @@ pub struct KernelBuffers {
 }
 
 impl Figures {
-    const SIZE: usize = 4 * 8 + 4 * 4 + 4;
+    const SIZE: usize = 7 * 8 + 4 * 4 + 4;
 
     fn encode(&self, out: &mut Output<'_>) -> Result<(), WireError> {
-        [self.elapsed, self.events, self.lost, self.bytes]
+        let Removed { count, events, bytes } = self.removed;
+        [self.elapsed, self.events, self.lost, self.bytes, count, events, bytes]
             .into_iter()
             .try_for_each(|value| out.u64(value))?;
         out.u32(self.snapshots)?;
@@ -180,6 +194,7 @@ impl Figures {
             events: input.u64()?,
             lost: input.u64()?,
             bytes: input.u64()?,
+            removed: Removed { count: input.u64()?, events: input.u64()?, bytes: input.u64()? },
             snapshots: input.u32()?,
             programs: input.u32()?,
             ..Self::default()

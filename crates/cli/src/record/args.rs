@@ -286,7 +286,7 @@ pub struct RotateArgs {
     #[arg(long, value_name = "N", value_parser = parse_keep)]
     pub keep: Option<NonZeroUsize>,
 
-    /// Remove the oldest archives so that those of all channels of the session have at most SIZE
+    /// Remove the oldest archives or snapshots so that those of all channels of the session have at most SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_total_size, hide = true)]
     pub session_size: Option<u64>,
 }

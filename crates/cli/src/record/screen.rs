@@ -1,6 +1,7 @@
 //! How a recording goes, on standard error: notes, snapshots, and on a terminal a line that is written over
 //! and over.
 
+use super::log::Log;
 use crate::output::print_warning;
 use crate::record_summary;
 use crate::table::{bytes, number};
@@ -17,13 +18,20 @@ pub struct Screen {
     /// Whether the live line is on the screen.
     shown: bool,
     last: Option<Progress>,
+    /// The file that standard error is, which is kept small.
+    log: Option<Log>,
 }
 
 impl Screen {
     /// `quiet`: only problems are shown. Snapshots are shown if `has_snapshots`.
     pub fn new(quiet: bool, has_snapshots: bool) -> Self {
         let live = !quiet && std::io::stderr().is_terminal();
-        Self { live, quiet: !has_snapshots, shown: false, last: None }
+        Self { live, quiet: !has_snapshots, shown: false, last: None, log: None }
+    }
+
+    /// The same of a recorder whose standard error is a file that only it writes.
+    pub fn with_log(self, log: Log) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     pub fn clear(&mut self) {
@@ -86,5 +94,6 @@ impl Observer for Screen {
     fn note(&mut self, line: &str) {
         self.clear();
         print_warning(line);
+        self.log.iter().for_each(Log::shorten);
     }
 }

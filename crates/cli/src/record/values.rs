@@ -73,7 +73,7 @@ pub fn parse_archive_size(text: &str) -> Result<u64, String> {
 const PARTS: u64 = 8;
 
 /// The least size of all archives.
-pub const LEAST_TOTAL_SIZE: u64 = SMALLEST_ARCHIVE as u64 * PARTS;
+const LEAST_TOTAL_SIZE: u64 = SMALLEST_ARCHIVE as u64 * PARTS;
 
 pub fn parse_total_size(text: &str) -> Result<u64, String> {
     let Size(size) = parse_size(text)?;

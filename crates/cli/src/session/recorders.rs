@@ -6,7 +6,7 @@ use super::ended::{self, Ended};
 use super::store::Locked;
 use crate::output::{print_warning, shown};
 use crate::owner::no_answer;
-use crate::record::{self, default_name};
+use crate::record::default_name;
 use crate::record_summary;
 use crate::screen::{self, Form};
 use crate::table::bytes;
@@ -27,6 +27,9 @@ use tracewing_session::running::{Recordings, Running, Silent};
 const BEGINNING: Duration = Duration::from_secs(60);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Lines that a recorder has said, and that are printed at its end: the last ones.
+const MOST_SAID: usize = 50;
 
 /// Milliseconds between two looks of a trigger's recorder at its buffers, and how much of what has fired it
 /// keeps.
@@ -192,28 +195,10 @@ fn start_all(
         } else {
             words.extend(of_channels(definition)?);
         }
-        words.extend(of_total(definition, options));
+        words.extend(definition.total_size.iter().map(|size| format!("--session-size={size}").into()));
         started.push(Recorder::start(definition, name, words, folder)?);
     }
     begun(&definition.name, started)
-}
-
-/// The size that a recorder gets where the session has one: all together, or for a flight recorder its part.
-/// The snapshots of all have a half of it, or all if there are no other channels.
-fn of_total(definition: &Definition, options: &Table) -> Option<OsString> {
-    let size = definition.total_size.as_ref()?;
-    if !is_flight_recorder(options) {
-        return Some(format!("--session-size={size}").into());
-    }
-    let flights = definition.channels.values().filter(|channel| is_flight_recorder(channel)).count();
-    let half = if flights < definition.channels.len() { 2 } else { 1 };
-    let part = record::parse_total_size(size).ok()? / (flights.max(1) * half) as u64;
-    let has_own = ["max-size", "total-size"].iter().any(|option| options.contains_key(*option));
-    (!has_own).then(|| format!("--max-size={}", part.max(record::LEAST_TOTAL_SIZE)).into())
-}
-
-fn is_flight_recorder(options: &Table) -> bool {
-    options.contains_key("flight-recorder")
 }
 
 /// To whose channels a trigger does what it does: those that the session has at that time.
@@ -387,7 +372,12 @@ fn report(one: &Running) -> bool {
     let log = std::fs::read_to_string(log_of(&one.output)).unwrap_or_default();
     let summary = ended::summary(&log);
     let others = log.lines().count() - usize::from(summary.is_some());
-    for line in log.lines().take(others) {
+    let earlier = others.saturating_sub(MOST_SAID);
+    if earlier > 0 {
+        let path = log_of(&one.output);
+        print_warning(&format!("{}: {earlier} earlier lines are in {}", one.name, path.display()));
+    }
+    for line in log.lines().take(others).skip(earlier) {
         print_warning(&format!("{}: {}", one.name, line.trim_start_matches("tracewing: ")));
     }
     let Some(summary) = summary else {
@@ -415,17 +405,14 @@ fn print_summary(called: &str, summary: &Value, output: &Path) {
 
 /// How many archives and snapshots were removed for want of room, and how many events these have had.
 fn removed(summary: &Value) -> String {
-    let all = summary["archives"].as_array().into_iter().flatten();
-    let archives: Vec<_> = all.filter(|one| one["is_removed"] == true).collect();
-    let events = archives.iter().filter_map(|one| one["events"].as_u64()).sum::<u64>();
-    // The list of snapshots has the last ones only.
-    let of_snapshots = |name: &str| summary["snapshot_totals"][name].as_u64().unwrap_or(0);
-    let snapshots = (of_snapshots("removed"), of_snapshots("removed_events"));
+    // Not by their lists, which have the last ones only.
+    let of = |totals: &str, name: &str| summary[totals][name].as_u64().unwrap_or(0);
     let number = crate::table::number;
-    [("archives", (archives.len() as u64, events)), ("snapshots", snapshots)]
+    [("archives", "archive_totals"), ("snapshots", "snapshot_totals")]
         .into_iter()
-        .filter(|(_, (count, _))| *count > 0)
-        .map(|(kind, (count, events))| {
+        .map(|(kind, totals)| (kind, of(totals, "removed"), of(totals, "removed_events")))
+        .filter(|(_, count, _)| *count > 0)
+        .map(|(kind, count, events)| {
             format!("; {kind} removed: {}, with {} events", number(count), number(events))
         })
         .collect()
@@ -448,9 +435,11 @@ mod tests {
 
     #[test]
     fn all_that_was_removed_is_counted() {
-        let archives = json!([{ "is_removed": true, "events": 1000 }, { "events": 5 }]);
-        assert_eq!(removed(&json!({ "archives": archives })), "; archives removed: 1, with 1,000 events");
         // Most are no longer listed.
+        let totals = json!({ "completed": 20_000, "removed": 12_000, "removed_events": 24_000 });
+        let listed = json!([{ "is_removed": true, "events": 1000 }, { "events": 5 }]);
+        let summary = json!({ "archives": listed, "archive_totals": totals });
+        assert_eq!(removed(&summary), "; archives removed: 12,000, with 24,000 events");
         let totals = json!({ "taken": 5000, "removed": 4998, "removed_events": 9996 });
         let summary =
             json!({ "snapshots": [{ "is_removed": true, "events": 2 }], "snapshot_totals": totals });

@@ -114,6 +114,12 @@ fn columns() -> Vec<Column<Row>> {
                 false => Cell::Total(one.figures.lost),
             });
         size "size" "bytes" normal, "bytes written so far" => row.figure(|one| Cell::Bytes(one.figures.bytes));
+        number "removed" "removed" low, "archives or snapshots that were removed: for want of room, or by clear"
+            => row.figure(|one| Cell::Count(one.figures.removed.count));
+        number "removed events" "removed_events" low, "events in those that were removed"
+            => row.figure(|one| Cell::Total(one.figures.removed.events));
+        size "removed size" "removed_bytes" low, "size of those that were removed"
+            => row.figure(|one| Cell::Bytes(one.figures.removed.bytes));
         share "full" "fullest" normal, "how full the fullest buffer was at the last look at it"
             => row.figure(|one| Cell::Share(f64::from(one.figures.fullest) / 100.0));
         number "kernel buffers" "kernel_sub_buffers" low,

@@ -88,6 +88,11 @@ fn snapshots_may_be_moved_away() {
     let totals = &ended.summary["snapshot_totals"];
     assert_eq!((&totals["taken"], &totals["removed"]), (&4.into(), &1.into()), "{totals}");
     assert_eq!(totals["removed_events"], snapshots[1]["events"]);
+    assert_eq!(totals["removed_bytes"], snapshots[1]["bytes"]);
+    let last = std::fs::read(ended.path(4).join("tracewing.json")).unwrap();
+    let last: serde_json::Value = serde_json::from_slice(&last).unwrap();
+    let about = (&last["snapshot"]["number"], &last["snapshot"]["removed"]);
+    assert_eq!(about, (&4.into(), &0.into()), "the second one goes after that");
     let notes = ended.summary["notes"].to_string();
     assert!(!notes.contains("cannot be removed"), "{notes}");
 }

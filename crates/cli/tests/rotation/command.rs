@@ -163,9 +163,14 @@ fn the_oldest_archives_make_room() {
     assert_eq!(hidden, 0, "removed archives are gone");
     let info = harness::print(&recording.trace(), &["info"]).0;
     assert!(
-        info.contains(&format!("archives  {}, {} of them removed", listed.len(), removed.len())),
+        info.contains(&format!("archives  {}, {} of them removed (", listed.len(), removed.len())),
         "{info}"
     );
+    let sum = |what: &str| removed.iter().map(|archive| number(archive, what)).sum::<u64>();
+    let totals = serde_json::json!({
+        "completed": listed.len(), "removed": removed.len(), "removed_events": sum("events"), "removed_bytes": sum("bytes"),
+    });
+    assert_eq!((&whole["archive_totals"], &recording.summary["archive_totals"]), (&totals, &totals));
 }
 
 /// As many as that, with the one that is written.

@@ -5,6 +5,7 @@ use crate::background::{Background, Pilot};
 use crate::counted;
 use crate::harness::Printed;
 use crate::soak::size;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use tracewing_testing::wait_until;
@@ -112,7 +113,19 @@ fn a_channel_has_room_of_its_own() {
         fs::read_to_string(folder.join("main/tracewing.json")).unwrap().contains("is_removed")
     });
     let emitted = pilot.emit(0);
+    let status = sessions.channel("web", "main");
+    let number = |of: &Value, name: &str| of[name].as_u64().unwrap();
+    assert!(number(&status, "removed") > 0 && number(&status, "removed_bytes") >= 1 << 18, "{status}");
+    assert_eq!(number(&sessions.channel("web", "all"), "removed"), 0);
+    let text =
+        sessions.succeeds("session status web --columns channel,removed,removed_events,removed_bytes").text();
+    assert!(text.lines().next().unwrap().contains("removed events"), "{text}");
     let notes = sessions.succeeds("session stop web").notes();
+    let whole = fs::read(folder.join("main/tracewing.json")).unwrap();
+    let totals = serde_json::from_slice::<Value>(&whole).unwrap()["archive_totals"].clone();
+    for name in ["removed", "removed_events", "removed_bytes"] {
+        assert!(number(&totals, name) >= number(&status, name), "{name}: {totals}, before {status}");
+    }
     let line = |channel: &str| notes.lines().find(|line| line.starts_with(channel)).unwrap();
     assert!(line("web/main: ").contains("; archives removed: "), "{notes}");
     assert!(!line("web/all: ").contains("removed"), "{notes}");
@@ -147,6 +160,8 @@ fn snapshots_go_like_archives() {
     // The end takes one, too.
     assert_eq!([2, 3, 4].map(|number| has(&format!("main/snapshot-{number}"))), [false, true, true]);
     assert_eq!(fs::read_dir(folder.join("main")).unwrap().count(), 2, "what was removed is gone");
+    let last = sessions.succeeds(&format!("info {}", folder.join("main/snapshot-4").display())).text();
+    assert!(last.contains(", earlier ones removed: 1 ("), "{last}");
 }
 
 /// Without options of its own, by the size of the session.
@@ -164,6 +179,40 @@ fn snapshots_of_a_session_with_a_size_are_bounded() {
     sessions.succeeds("session stop flight");
     let largest = fs::read_dir(folder.join("main")).unwrap().map(|entry| size(&entry.unwrap().path())).max();
     assert!(size(&folder) <= largest.unwrap().max(2 << 20) + (1 << 20), "{}", size(&folder));
+}
+
+/// Each flight recorder has its part of what those that live share.
+#[test]
+fn the_room_is_divided_anew_when_channels_come_and_go() {
+    const MOST: u64 = 2 << 20;
+    let sessions = Background::new();
+    let options = "--flight-recorder -e pilot:* --sub-buffers 2 --sub-buffer-size 64K";
+    sessions.succeeds(&format!("session create flight {options} --total-size 2M"));
+    let folder = sessions.start("flight");
+    let mut pilot = Pilot::start(&sessions);
+    let main = folder.join("main");
+    // With what is being removed, which is hidden.
+    let has = || {
+        let names = fs::read_dir(&main).unwrap().map(|entry| entry.unwrap().path());
+        let names = names.filter(|path| path.file_name().unwrap().as_encoded_bytes()[0] != b'.');
+        names.map(|path| size(&path)).sum::<u64>()
+    };
+    let mut fill = |what: &str, least: u64| {
+        wait_until(what, || {
+            pilot.emit(10_000);
+            sessions.succeeds("snapshot flight/main");
+            has() > least
+        });
+    };
+    fill("it has more than a half", MOST / 2);
+    assert_eq!(sessions.channel("flight", "main")["removed"], 0);
+    sessions.succeeds(&format!("channel add flight other {options}"));
+    wait_until("the other one has a half", || has() <= MOST / 2);
+    assert!(sessions.channel("flight", "main")["removed"].as_u64() > Some(0));
+    sessions.succeeds("channel remove flight other");
+    fill("it has more than a half again", MOST / 2);
+    assert!(size(&folder) <= MOST + MOST / 4, "{}", size(&folder));
+    sessions.succeeds("session stop flight");
 }
 
 #[test]

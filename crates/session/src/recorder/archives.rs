@@ -279,6 +279,7 @@ impl Recorder<'_> {
             event_rules,
             majors,
             archives: Vec::new(),
+            archive_totals: None,
             archive: Some(ArchiveDescription {
                 number: archive.number,
                 begin: archive.begin,
@@ -345,6 +346,7 @@ impl Recorder<'_> {
     fn describe_archives(&mut self) {
         let Some(archives) = &self.archives else { return };
         self.join.description.archives.clone_from(&archives.complete);
+        self.join.description.archive_totals = Some(archives.all);
         if let Err(error) = archives.root.describe(&self.join.description)
             && !self.watches.places.are_lost()
         {

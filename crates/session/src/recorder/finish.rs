@@ -175,6 +175,7 @@ impl Recorder<'_> {
             snapshots,
             snapshot_totals,
             archives: description.archives.clone(),
+            archive_totals: description.archive_totals,
             on_archive: None,
             attached: description.attached.clone(),
             longest_stop: self.attaching.longest_stop.map(|stop| Duration::from_ns(stop.as_nanos() as u64)),

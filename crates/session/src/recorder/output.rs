@@ -20,6 +20,8 @@ impl Output {
         }
         let path = &options.output;
         let (dir, made) = Dir::create(path).map_err(tracewing_consumer::Error::folder(path))?;
+        // Other flight recorders of its session see that it lives.
+        dir.lock();
         Ok(Self::Snapshots(dir, made))
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use tracewing_abi::message::snapshot::{Figures, KernelBuffers};
+use tracewing_abi::message::snapshot::{Figures, KernelBuffers, Removed};
 use tracewing_consumer::pace::LONGEST_INTERVAL;
 use tracewing_units::Pid;
 
@@ -123,6 +123,7 @@ impl Recorder<'_> {
             self.check_places(false);
             self.note_lost_helpers();
         }
+        self.look_at_share(now);
         self.end_rest();
         self.look_for_filters();
         self.look_for_left_out();
@@ -160,6 +161,14 @@ impl Recorder<'_> {
         of_programs.max(self.drains.kernel.progress().fullest)
     }
 
+    /// What is on the disk no more.
+    fn removed(&self) -> Removed {
+        let of_archives = self.archives.as_ref().map(|archives| archives.all.removed);
+        let of_snapshots = self.flight.as_ref().map(|flight| flight.totals.removed);
+        let removed = of_archives.or(of_snapshots).unwrap_or_default();
+        Removed { count: removed.count, events: removed.events, bytes: removed.bytes }
+    }
+
     /// How far the recording is, for those that ask.
     pub(super) fn figures(&self) -> Figures {
         let Totals { events, lost, is_lost_unknown, bytes } = self.so_far();
@@ -171,6 +180,7 @@ impl Recorder<'_> {
             lost,
             is_lost_unknown,
             bytes,
+            removed: self.removed(),
             snapshots: self.flight.as_ref().map_or(0, |flight| flight.totals.taken),
             programs: programs.len() as u32,
             fullest: self.fullest(),

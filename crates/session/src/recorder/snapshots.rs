@@ -1,7 +1,7 @@
 //! Takes snapshots of a flight recorder, and answers processes that request one.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
 use tracewing_consumer::description::{SnapshotDescription, State};
@@ -10,6 +10,7 @@ use tracewing_consumer::snapshot::Snapshot;
 use tracewing_units::Pid;
 
 use super::Recorder;
+use crate::archive_names::SNAPSHOT;
 use crate::flight::{NoSnapshot, Reason, absolute};
 use crate::options::Trigger;
 use crate::outcome::SnapshotSummary;
@@ -90,6 +91,14 @@ impl Recorder<'_> {
         }
     }
 
+    /// Removes the oldest snapshots if other recorders of the session have begun since the last look.
+    pub(super) fn look_at_share(&mut self, now: Instant) {
+        let looked = self.flight.as_mut().map_or(Ok(()), |flight| flight.look(now));
+        if let Err(error) = looked {
+            self.join.note(format!("an old snapshot cannot be removed: {error}"));
+        }
+    }
+
     /// The signal came. After the recording's end nothing is left to be taken.
     pub(crate) fn snapshot_on_signal(&mut self) {
         if self.flight.is_some() {
@@ -111,8 +120,8 @@ impl Recorder<'_> {
         let flight = self.flight.as_mut().ok_or(NoSnapshot::NotFlightRecorder)?;
         let elapsed: Duration = self.timers.started.elapsed();
         flight.begun += 1;
-        let number = flight.begun;
-        let (parent, name) = (flight.output.clone(), format!("snapshot-{number}"));
+        let (number, removed) = (flight.begun, flight.totals.removed);
+        let (parent, name) = (flight.output.clone(), format!("{SNAPSHOT}{number}"));
         let folder = absolute(&parent.path().join(&name));
         let uuid = || random_uuid().map_err(NoSnapshot::Uuid);
         let mut snapshot = Snapshot::within(&parent, name.into(), uuid()?, &self.join.clock)?;
@@ -140,7 +149,8 @@ impl Recorder<'_> {
         description.losses = kernel.losses;
         description.overwritten = kernel.overwritten;
         description.clock.end = Some(self.join.clock.calibrate());
-        let about = SnapshotDescription { number, reason: reason.to_string(), taken: snapshot.taken() };
+        let about =
+            SnapshotDescription { number, reason: reason.to_string(), taken: snapshot.taken(), removed };
         if kernel.error.is_some() {
             description.state = State::CutShort;
         }

@@ -324,5 +324,7 @@ fn describe(
     let majors = (options.majors != Majors::ALL).then(|| options.majors.to_string());
     let asked_for = options.asked_for();
     let event_rules = rules.texts();
-    Description { command, event_rules, majors, asked_for, ..Description::new(clock, begin, buffers) }
+    let is_trigger = is_for_events(options);
+    let new = Description::new(clock, begin, buffers);
+    Description { is_trigger, command, event_rules, majors, asked_for, ..new }
 }

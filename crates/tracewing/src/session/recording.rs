@@ -12,7 +12,7 @@ use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::cpus::possible_cpus;
 use tracewing_consumer::description::{
-    BufferDescription, Description, ProcessDescription, SnapshotDescription, State,
+    BufferDescription, Description, ProcessDescription, Removed, SnapshotDescription, State,
 };
 use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::firsts::Firsts;
@@ -290,7 +290,12 @@ impl Recording {
         snapshot.add(&contents, &self.firsts)?;
         self.snapshots += 1;
         let reason = "Session::snapshot".to_owned();
-        let about = SnapshotDescription { number: self.snapshots, reason, taken: snapshot.taken() };
+        let about = SnapshotDescription {
+            number: self.snapshots,
+            reason,
+            taken: snapshot.taken(),
+            removed: Removed::default(),
+        };
         let mut description = self.description.clone();
         description.clock.end = Some(self.clock.calibrate());
         let description = snapshot.finish(&self.enabled.state().classes, about, description)?;
