@@ -2,6 +2,8 @@
 
 use super::*;
 use std::os::unix::process::CommandExt;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tracewing_testing::{STRANGER, become_user, copy_program, is_root, signal};
 
 #[test]
@@ -75,6 +77,51 @@ fn a_killed_recorder_leaves_its_archives() {
     let (_, notes) = harness::print(&last, &["list"]);
     assert!(notes.contains("the recorder was killed"), "{notes}");
     assert_eq!(numbers(&trace), second, "both are in the whole");
+}
+
+/// Ctrl-C at any moment of rotations: what the command emits until its end is in the archives, or counted.
+#[test]
+fn an_interrupt_during_rotations_loses_nothing_uncounted() {
+    // The recorder waits so long for the command, and a bit more.
+    const GRACE: Duration = Duration::from_millis(1500);
+    let mut in_time = 0;
+    for round in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = recorder(folder.path(), &[&SMALL[..], &["--rotate-size", "256K"]].concat());
+        // The recorder passes the signal on.
+        command.args(["sh", "-c", "trap '' INT; exec \"$0\""]).arg(program("pilot"));
+        let mut rotated = Rotated::of(folder, &mut command);
+        rotated.order("fly");
+        wait_for("no rotation", || complete(&rotated.trace()) > 0);
+        let waits = [random(), random()].map(|number| Duration::from_micros(number % 20_000));
+        sleep(waits[0]);
+        signal(rotated.recorder.id(), libc::SIGINT);
+        let interrupted = Instant::now();
+        sleep(waits[1]);
+        let emitted: u64 = rotated.numbers("land").iter().sum();
+        let recording = rotated.end();
+        if interrupted.elapsed() > GRACE {
+            continue; // the machine was too busy
+        }
+        in_time += 1;
+        let paths = archives(&recording.trace());
+        let all: Vec<Found> = paths.iter().map(|path| check(path)).collect();
+        let (found, lost) = assert_continuous(&all);
+        let threads = recording.summary["user_streams"].as_array().unwrap().len() as u64 - 1;
+        let archives = paths.len();
+        assert_eq!(found + lost, emitted + threads, "round {round}, {waits:?}, {archives} archives");
+        assert_eq!((&recording.summary["events"], recording.lost()), (&found.into(), lost));
+        let whole = description(&recording.trace());
+        assert_eq!(
+            (&whole["state"], &whole["archive_totals"]["completed"]),
+            (&"complete".into(), &archives.into())
+        );
+    }
+    assert!(in_time > 0, "the machine is too busy");
+}
+
+fn random() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0)
 }
 
 /// A file system of some KiB.
