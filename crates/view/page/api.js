@@ -46,8 +46,8 @@ export async function enter(token) {
 
 /**
  * Runs of buckets of equal content, seven 32-bit words each: first bucket, number of buckets, longest state, and
- * then bytes: fourteen shares in 255ths, and the number of changes.
- * @typedef {{words: Uint32Array, bytes: Uint8Array, count: number}} Runs
+ * then bytes: fourteen shares in 255ths, and the number of changes. They begin at the word `at`.
+ * @typedef {{words: Uint32Array, bytes: Uint8Array, floats: Float32Array, at: number, count: number}} Runs
  */
 
 /** Words of a run. */
@@ -57,14 +57,15 @@ export const RUN = 7;
 export const series = new Map();
 
 /**
- * What rows of a recording did in the buckets of a window, which are counted from the recording's begin.
+ * What rows of a recording did in the buckets of a window, which are counted from the recording's begin: the words of
+ * their runs.
  * @param {{shift: number, first: number, count: number, rows: number[]}} asked
  * @param {AbortSignal} [signal]
- * @returns {Promise<Map<number, Runs>>}
+ * @returns {Promise<Map<number, Uint32Array>>}
  */
 export async function rows(asked, signal) {
   const side = sideOf(asked.rows[0]);
-  /** @type {Map<number, Runs>} */
+  /** @type {Map<number, Uint32Array>} */
   const found = new Map();
   const { rows, ...window } = asked;
   const own = rows.flatMap((row) => (isSeries(row) && series.has(row) ? [row] : []));
@@ -75,8 +76,7 @@ export async function rows(asked, signal) {
       known?.gone();
     });
     if (!response) return;
-    const words = new Uint32Array(await response.arrayBuffer()).slice(2);
-    found.set(row, { words, bytes: new Uint8Array(words.buffer), count: words.length / RUN });
+    found.set(row, new Uint32Array(await response.arrayBuffer()).subarray(2));
   }));
   if (rows.every(isSeries)) return found;
   const buffer = await (await post(of(side, "rows"), toSide(asked, side), signal)).arrayBuffer();
@@ -84,8 +84,7 @@ export async function rows(asked, signal) {
   for (let at = 0; at < head.length; ) {
     const [row, count] = [head[at] + side * SECOND, head[at + 1]];
     const length = count * RUN;
-    const words = head.slice(at + 2, at + 2 + length);
-    found.set(row, { words, bytes: new Uint8Array(words.buffer), count });
+    found.set(row, head.subarray(at + 2, at + 2 + length));
     at += 2 + length;
   }
   return found;

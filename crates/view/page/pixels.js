@@ -73,7 +73,7 @@ export function columns(tiles, from, to, width, sums) {
   for (const { runs, shift, first } of tiles) {
     const length = 2 ** shift;
     for (let run = 0; run < runs.count; run++) {
-      const word = run * RUN;
+      const word = runs.at + run * RUN;
       const begin = (first + runs.words[word]) * length;
       const left = Math.max(0, (begin - from) * scale);
       const right = Math.min(width, (begin + runs.words[word + 1] * length - from) * scale);
@@ -170,7 +170,7 @@ export function counts(tiles, from, to, width, found, names) {
   for (const { runs, shift, first } of tiles) {
     const length = 2 ** shift;
     for (let run = 0; run < runs.count; run++) {
-      const word = run * RUN;
+      const word = runs.at + run * RUN;
       const changes = runs.bytes[word * 4 + 26] | (runs.bytes[word * 4 + 27] << 8);
       for (let bucket = 0; bucket < runs.words[word + 1] && changes > 0; bucket++) {
         const begin = (first + runs.words[word] + bucket) * length;
@@ -195,9 +195,9 @@ export function levels(tiles, from, to, width, range, isFitted, sums, values) {
   sums.fill(0);
   const scale = width / (to - from);
   for (const { runs, shift, first } of tiles) {
-    const [length, numbers] = [2 ** shift, new Float32Array(runs.words.buffer)];
+    const [length, numbers] = [2 ** shift, runs.floats];
     for (let run = 0; run < runs.count; run++) {
-      const word = run * RUN;
+      const word = runs.at + run * RUN;
       const begin = (first + runs.words[word]) * length;
       const left = Math.max(0, Math.floor((begin - from) * scale));
       const right = Math.min(width, Math.ceil((begin + runs.words[word + 1] * length - from) * scale));

@@ -1,19 +1,16 @@
 // @ts-check
-// What rows did, by tiles: 512 buckets of one row at one zoom. Tiles that were asked once are kept, the least
-// recently used go first; while one is asked, coarser ones that are there are drawn.
+// What rows did, by tiles: 512 buckets of one row at one zoom. Tiles that were asked once are kept; those that were
+// not drawn for long go first. While one is asked, coarser ones that are there are drawn.
 
 import { rows } from "./api.js";
 import { sideOf } from "./sides.js";
+import { Store } from "./store.js";
 
 /** @typedef {import("./api.js").Runs} Runs */
 /** @typedef {{runs: Runs, shift: number, first: number}} Tile */
 
 /** Buckets of a tile, as a power of two. */
 const BUCKETS = 9;
-/** Most bytes that are kept. */
-const MOST = 64 << 20;
-/** Bytes of a tile besides its runs, as measured in Chromium: most tiles have few runs. */
-const OVERHEAD = 640;
 /** Tiles that the server has refused, at most: the first ones are asked again. */
 const REFUSED = 10_000;
 /** Most rows of a question. */
@@ -28,9 +25,7 @@ export class Tiles {
   constructor(came, failed) {
     this.came = came;
     this.failed = failed;
-    /** @type {Map<string, Runs>} */
-    this.kept = new Map();
-    this.bytes = 0;
+    this.kept = new Store((key) => [this.uncertain.delete(key), this.old.delete(key)]);
     /** @type {Set<string>} */
     this.refused = new Set();
     /** From when on a row may still change. @type {(row: number) => number} */
@@ -71,7 +66,7 @@ export class Tiles {
     const found = [];
     for (let tile = Math.max(0, Math.floor(from / length)); tile * length < to; tile++) {
       const key = `${row} ${shift} ${tile}`;
-      const runs = this.use(key);
+      const runs = this.kept.get(key);
       if (runs) found.push({ runs, shift, first: tile * 2 ** BUCKETS });
       if (runs && !this.old.has(key)) continue;
       this.wanted.push({ shift, tile, row });
@@ -85,20 +80,10 @@ export class Tiles {
   coarser(row, shift, tile) {
     for (let up = 1; up <= COARSER; up++) {
       const parent = Math.floor(tile / 2 ** up);
-      const runs = this.use(`${row} ${shift + up} ${parent}`);
+      const runs = this.kept.get(`${row} ${shift + up} ${parent}`);
       if (runs) return { runs, shift: shift + up, first: parent * 2 ** BUCKETS };
     }
     return null;
-  }
-
-  /** @param {string} key */
-  use(key) {
-    const runs = this.kept.get(key);
-    if (runs) {
-      this.kept.delete(key);
-      this.kept.set(key, runs);
-    }
-    return runs;
   }
 
   /** Asks what was missing since the last time: for each tile all rows together. */
@@ -132,7 +117,7 @@ export class Tiles {
       if (turn < this.moved) return;
       for (const row of some) {
         const [key, runs] = [`${row} ${shift} ${tile}`, found.get(row)];
-        if (runs) this.keep(key, runs);
+        if (runs) this.kept.set(key, runs);
         // The row has another number now; or, of one that only the page has, the server knew none when it was asked.
         else if (!this.known.has(row) || turn === this.turn) this.refuse(key);
         // What was asked before it changed, or may have changed, is asked again.
@@ -171,19 +156,13 @@ export class Tiles {
 
   /** Nothing that is kept of a row is of use. @param {number} row */
   drop(row) {
-    for (const key of [...this.kept.keys()]) if (key.startsWith(`${row} `)) this.remove(key);
+    for (const key of [...this.kept.tiles.keys()]) if (key.startsWith(`${row} `)) this.kept.delete(key);
     this.turn++;
-  }
-
-  /** @param {string} key */
-  remove(key) {
-    this.bytes -= (this.kept.get(key)?.bytes.length ?? 0) + OVERHEAD;
-    for (const kept of [this.kept, this.uncertain, this.old]) kept.delete(key);
   }
 
   /** All tiles are asked again. */
   forget() {
-    this.uncertain = new Set(this.kept.keys());
+    this.uncertain = new Set(this.kept.tiles.keys());
     this.expire();
     this.doubted = this.turn;
   }
@@ -191,20 +170,7 @@ export class Tiles {
   /** Rows have other places: nothing that is kept is theirs. */
   clear() {
     for (const kept of [this.kept, this.uncertain, this.old, this.refused]) kept.clear();
-    this.bytes = 0;
     this.expire();
     [this.doubted, this.moved] = [this.turn, this.turn];
-  }
-
-  /** @param {string} key @param {Runs} runs */
-  keep(key, runs) {
-    const before = this.kept.get(key);
-    if (before) this.bytes -= before.bytes.length + OVERHEAD;
-    this.kept.set(key, runs);
-    this.bytes += runs.bytes.length + OVERHEAD;
-    for (const old of this.kept.keys()) {
-      if (this.bytes <= MOST) break;
-      this.remove(old);
-    }
   }
 }

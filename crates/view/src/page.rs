@@ -40,6 +40,7 @@ files! {
     "/time.js" SCRIPT "time.js",
     "/tracks.js" SCRIPT "tracks.js",
     "/tiles.js" SCRIPT "tiles.js",
+    "/store.js" SCRIPT "store.js",
     "/pixels.js" SCRIPT "pixels.js",
     "/axis.js" SCRIPT "axis.js",
     "/picture.js" SCRIPT "picture.js",

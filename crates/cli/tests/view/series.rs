@@ -256,7 +256,7 @@ fn a_track_is_as_high_as_what_is_seen_needs() {
                     [words[at * 7], words[at * 7 + 1]] = [at, 1];
                     numbers.set([least, most, most], at * 7 + 3);
                 });
-                return [{ runs: { words, bytes: new Uint8Array(words.buffer), count: columns.length }, shift: 0, first: 0 }];
+                return [{ runs: { words, bytes: new Uint8Array(words.buffer), floats: numbers, at: 0, count: columns.length }, shift: 0, first: 0 }];
             };
             const of = (columns, least, most, isFitted) => {
                 const sums = new Float32Array(2 * 14), values = new Float32Array(6);
