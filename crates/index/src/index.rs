@@ -178,6 +178,18 @@ impl Index {
         Ok(leaf::read(room, entry)?)
     }
 
+    /// The sums of a leaf block alone.
+    pub(crate) fn sums(
+        &self,
+        entry: &Entry,
+        room: &mut Vec<u8>,
+        each: impl FnMut(StateId, Duration) -> Result<(), Damaged>,
+    ) -> Result<(), Error> {
+        self.block(entry, room)?;
+        leaf::sums(room, each)?;
+        Ok(())
+    }
+
     /// The nodes of a block of a level.
     pub(crate) fn nodes(
         &self,

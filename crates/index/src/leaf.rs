@@ -118,16 +118,30 @@ impl Spans<'_> {
     }
 }
 
+/// The sums of a block that was read; gives what follows them.
+#[inline]
+pub(crate) fn sums(
+    block: &[u8],
+    mut each: impl FnMut(StateId, Duration) -> Result<(), Damaged>,
+) -> Result<Bytes<'_>, Damaged> {
+    let mut bytes = Bytes(block);
+    for _ in 0..bytes.number()? {
+        each(StateId(bytes.small()?), bytes.time()?)?;
+    }
+    Ok(bytes)
+}
+
 /// A block that was read: its sums and its spans.
 pub(crate) fn read<'b>(
     block: &'b [u8],
     entry: &Entry,
 ) -> Result<(Vec<(StateId, Duration)>, Spans<'b>), Damaged> {
-    let mut bytes = Bytes(block);
-    let mut sums = Vec::new();
-    for _ in 0..bytes.number()? {
-        sums.push((StateId(bytes.small()?), bytes.time()?));
-    }
+    let mut all = Vec::new();
+    let bytes = sums(block, |state, ns| {
+        all.push((state, ns));
+        Ok(())
+    })?;
+    let sums = all;
     let states = sums.iter().map(|(state, _)| *state).collect();
     Ok((sums, Spans { bytes, states, left: entry.count, at: entry.from, end: entry.to }))
 }

@@ -119,6 +119,24 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn statistics_of_several_rows_are_those_of_each(models in rows(), windows in model::windows(), threads in 1..5_usize) {
+        let index = opened(&written(&models)).unwrap().unwrap();
+        let rows: Vec<RowId> = (0..index.tail().rows.len() as u32).rev().map(RowId).collect();
+        for (from, length, _) in &windows {
+            let from = models[0].scaled(*from);
+            let to = from + models[0].scaled(*length);
+            let counts: Vec<u64> = rows.iter().map(|row| index.count(*row, from, to)).collect();
+            let all = index.by_threads(&rows, &counts, (from, to), threads).unwrap();
+            prop_assert_eq!(all.len(), rows.len());
+            for (row, sums) in rows.iter().zip(&all) {
+                let alone: Vec<_> = index.statistics(*row, from, to).unwrap().into_iter().collect();
+                prop_assert_eq!(sums, &alone);
+            }
+            prop_assert_eq!(index.statistics_of(&rows, from, to).unwrap(), all);
+        }
+    }
 }
 
 proptest! {
