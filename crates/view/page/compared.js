@@ -292,7 +292,8 @@ function linesOfTab(kind, found) {
   return [...lines.values()];
 }
 
-const LOCKS = "Locks have addresses as names, which differ from run to run: those of A and B with the same address need not be the same lock.";
+/** Addresses of locks differ from run to run. */
+const LOCKS = "Locks are compared by the place where they were held longest. Those of which no event shows a place are one line for each kind.";
 
 /** Shows a tab for both. @param {HTMLElement} place @param {string} kind @param {Area} area @param {Page} page */
 export async function showComparedTab(place, kind, area, page) {
@@ -304,7 +305,7 @@ export async function showComparedTab(place, kind, area, page) {
     const found = [];
     for (const one of questions) {
       const path = { tasks: "tasks", calls: "calls", events: "classes" }[kind];
-      const answer = one && (await result(inner, path ?? "durations", path ? one : { ...one, what: kind }));
+      const answer = one && (await result(inner, path ?? "durations", path ? one : { ...one, what: kind, by_place: kind === "locks" }));
       if (one && !answer) return;
       found.push(answer);
     }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use tracewing_units::{Pid, Timestamp};
 
+use super::Locks;
 use super::account::{Account, Party};
 use super::table::{AcrossAwait, LocksTable, Row, Subject, Unpaired};
 use super::totals::{Key, Totals};
-use super::{Frame, Locks};
 use crate::run::Ran;
 
 impl Locks {
@@ -63,6 +63,7 @@ impl Locks {
     }
 
     fn row(&self, (process, subject, epoch): Key, account: Account) -> Row {
+        let held_at = self.places.caller(process, account.held_longest_at(), epoch).into_iter().next();
         Row {
             process,
             process_name: process.map(|process| self.process_name(process)).unwrap_or_default(),
@@ -74,13 +75,12 @@ impl Locks {
             owner_name: account.owner().map(|(owner, _)| self.name(owner)).unwrap_or_default(),
             frames: match subject {
                 Subject::Lock(_) | Subject::Futex(_) | Subject::Thread(_) | Subject::Task(_) => {
-                    let mut frames = self.places.caller(process, account.held_longest_at(), epoch);
-                    frames.retain(|frame: &Frame| frame.source.is_some());
-                    frames
+                    held_at.iter().filter(|frame| frame.source.is_some()).cloned().collect()
                 }
                 Subject::Caller(caller) => self.places.caller(process, caller, epoch),
                 Subject::Chain(chain) => self.places.chain(process, chain, epoch),
             },
+            held_at,
             account,
         }
     }

@@ -57,6 +57,8 @@ pub struct Row {
     /// Where in the program, the innermost first; of a lock, a thread or a user thread, where it was held
     /// longest, if lines are recorded.
     pub frames: Vec<Frame>,
+    /// The place where it was held longest, also if only an address is recorded.
+    pub held_at: Option<Frame>,
 }
 
 /// Critical sections of one lock, taken at one place, in which a task awaited something else while others

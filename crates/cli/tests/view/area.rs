@@ -253,6 +253,46 @@ fn locks_are_taken_where_locks_says() {
 }
 
 #[test]
+fn locks_of_a_place_are_added_up() {
+    for name in ["server", "clerks"] {
+        let viewer = Viewer::start(&stored(name));
+        let (from, to) = (0, length(&viewer));
+        let mut asked = object!({ "from": from, "to": to, "what": "locks" });
+        let alone = result(&viewer, "durations", &asked).unwrap();
+        asked["by_place"] = true.into();
+        let together = result(&viewer, "durations", &asked).unwrap();
+        let of_lock = printed(name, &["locks"]);
+        let of_place = printed(name, &["locks", "--by", "caller"]);
+        let mut expected: BTreeMap<(String, u64), (u64, u64, u64)> = BTreeMap::new();
+        for line in alone["names"].as_array().unwrap() {
+            let (kind, lock) = line["name"].as_str().unwrap().rsplit_once(' ').unwrap();
+            let row = of_lock["locks"].as_array().unwrap().iter().find(|row| row["lock"] == lock).unwrap();
+            // Without lines of the source, all of its mutexes were taken at one place.
+            let at = match (row["at"].as_str().unwrap(), kind) {
+                ("", "mutex") => {
+                    let is_it = |row: &&Value| {
+                        row["kind"] == "mutex" && row["hold_ns"] == of_lock["locks"][1]["hold_ns"]
+                    };
+                    let place = of_place["locks"].as_array().unwrap().iter().find(is_it).unwrap();
+                    place["at"].as_str().unwrap()
+                }
+                (at, _) => at,
+            };
+            let named = if at.is_empty() { kind.to_owned() } else { format!("{at} ({kind})") };
+            let [count, total, max] = ["count", "total_ns", "max_ns"].map(|key| line[key].as_u64().unwrap());
+            let sums = expected.entry((named, line["class"].as_u64().unwrap())).or_default();
+            *sums = (sums.0 + count, sums.1 + total, sums.2.max(max));
+        }
+        let found = together["names"].as_array().unwrap().iter().map(|line| {
+            let numbers = ["count", "total_ns", "max_ns"].map(|key| line[key].as_u64().unwrap());
+            ((line["name"].as_str().unwrap().to_owned(), line["class"].as_u64().unwrap()), numbers.into())
+        });
+        assert_eq!(found.collect::<BTreeMap<_, _>>(), expected, "{name}");
+        assert!(expected.len() > 3 && expected.len() < alone["names"].as_array().unwrap().len(), "{name}");
+    }
+}
+
+#[test]
 fn nonsense_is_refused() {
     let viewer = Viewer::start(&stored("server"));
     let cookie = format!("Cookie: {}", viewer.cookie());
@@ -275,6 +315,7 @@ fn nonsense_is_refused() {
         assert_eq!(status("calls", object!({ "from": 0, "to": 9, "name": name })), 400, "{name}");
     }
     assert_eq!(status("durations", object!({ "from": 0, "to": 9, "what": "all" })), 400);
+    assert_eq!(status("durations", object!({ "from": 0, "to": 9, "what": "waits", "by_place": true })), 400);
     let many: Vec<String> = (0..1001).map(|lock| format!("{lock:#x}")).collect();
     assert_eq!(status("held", object!({ "from": 0, "to": 9, "locks": many })), 400);
 }

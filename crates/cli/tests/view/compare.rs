@@ -414,7 +414,7 @@ fn line(browser: &mut Browser, name: &str, kind: Option<&str>) -> Vec<String> {
     cells.as_array().unwrap().iter().map(|cell| cell.as_str().unwrap().to_owned()).collect()
 }
 
-fn tab(browser: &mut Browser, kind: &str) {
+pub fn tab(browser: &mut Browser, kind: &str) {
     browser.value(&format!("document.querySelector('#details [data-tab={kind}]').click()"));
     browser.wait(&format!("document.querySelector('#details [data-tab={kind}]')?.ariaCurrent === 'true' && !!document.querySelector('#details .figures')"));
 }
@@ -461,7 +461,7 @@ fn what_may_lack_something_has_no_difference() {
         assert!(if left_out > 0 { difference == "–" } else { difference.starts_with('−') }, "{cells}");
         assert_eq!(cells[0][8], "–");
         tab(&mut browser, "locks");
-        browser.wait("document.querySelector('#details').textContent.includes('addresses as names')");
+        browser.wait("document.querySelector('#details').textContent.includes('compared by the place')");
     }
 
     // A sum of which a part is unknown is unknown.
@@ -565,7 +565,7 @@ fn events_of_the_second_one_are_counted_wherever_it_is() {
 }
 
 /// The result of an analysis of one of the two.
-fn result_of(viewer: &Viewer, other: &str, path: &str, asked: &Value) -> Value {
+pub fn result_of(viewer: &Viewer, other: &str, path: &str, asked: &Value) -> Value {
     let job = viewer.ask(&format!("{other}{path}"), &asked.to_string());
     let mut state = Value::Null;
     tracewing_testing::wait_until("the analysis is done", || {
@@ -603,6 +603,7 @@ fn the_tabs_of_both_have_the_numbers_of_each() {
             let mut asked = object!({ "from": from.saturating_sub(begin), "to": to - begin });
             if path == "durations" {
                 asked["what"] = kind.into();
+                asked["by_place"] = (kind == "locks").into();
             }
             let mut answer = result_of(&viewer, other, path, &asked);
             answer[if kind == "calls" { "calls" } else { "names" }].take()

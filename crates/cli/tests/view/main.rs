@@ -31,6 +31,7 @@ mod numbers;
 mod own;
 mod parts;
 mod pictures;
+mod places;
 mod search;
 mod selection;
 mod series;

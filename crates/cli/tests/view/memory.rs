@@ -13,8 +13,7 @@ fn tiles_have_a_limit_and_pictures_use_their_memory_again() {
     let viewer = Viewer::start(&stored("server"));
     let mut browser = Browser::start(1280, 720);
     browser.open(&viewer.address());
-    // The buffers are full and are used again. What is drawn from time to time stays, and each tile has its own
-    // runs.
+    // The buffers are full and are used again. What is drawn from time to time stays.
     let kept = browser.value(
         "import('/tiles.js').then(({ Tiles }) => {
             const tiles = new Tiles(() => {}, () => {}), { kept } = tiles;

@@ -1,9 +1,10 @@
 //! A marked area: its time, and the filter that lets through what lies in it.
 
-use super::ask::{Refusal, is_read, refused};
-use super::statistics::chosen;
+use super::ask::{ALL_CPUS, Refusal, is_read, parsed, read, refused, row};
 use crate::recording::Ready;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use tracewing_index::{Row, RowId, RowKind};
 use tracewing_trace::{Filter, ThreadPattern, TimePoint};
@@ -17,6 +18,26 @@ pub(super) struct Area {
     pub(super) to: Duration,
     /// All threads if it is missing. A process stands for its members, and CPUs for what ran on them.
     pub(super) rows: Option<Vec<u32>>,
+}
+
+/// The fields of [`Area`].
+const FIELDS: [&str; 3] = ["from", "to", "rows"];
+
+/// Of an area, nothing else is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+/// What a body asks of an area: the area, and in `More` everything else. Each refuses what it does not know.
+pub(super) fn of_area<More: DeserializeOwned>(ready: &Ready, body: &[u8]) -> Result<(Area, More), Refusal> {
+    let mut more: Map<String, Value> = parsed(body)?;
+    let area = FIELDS.into_iter().filter_map(|field| more.remove_entry(field)).collect();
+    let (area, more): (Area, More) = (read(Value::Object(area))?, read(Value::Object(more))?);
+    if area.from > area.to {
+        return Err(refused("there is no such window"));
+    }
+    is_read(ready, area.to)?;
+    Ok((area, more))
 }
 
 /// What the rows of an area are; parts stand for their threads and tasks.
@@ -41,6 +62,23 @@ impl Chosen {
             cpus: of(|row| matches!(row.kind, RowKind::Cpu(_))),
         }
     }
+}
+
+/// The rows that are meant: a process, or the row of all CPUs, stands for its members.
+fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusal> {
+    let mut ids = BTreeSet::new();
+    for number in rows {
+        if number == ALL_CPUS {
+            ids.extend(&ready.cpus);
+            continue;
+        }
+        let id = row(&ready.index, number)?;
+        match ready.index.row(id).kind {
+            RowKind::Process(_) => ids.extend(ready.members(id)),
+            _ => ids.extend([id]),
+        }
+    }
+    Ok(ids.into_iter().collect())
 }
 
 impl Area {

@@ -3,6 +3,7 @@
 use crate::recording::{Ready, Viewed};
 use hyper::StatusCode;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::sync::Arc;
 use tracewing_index::{Index, RowId};
 use tracewing_units::Duration;
@@ -64,6 +65,11 @@ pub(super) fn is_read(ready: &Ready, to: Duration) -> Result<(), Refusal> {
 /// What a body asks.
 pub(super) fn parsed<A: DeserializeOwned>(body: &[u8]) -> Result<A, Refusal> {
     serde_json::from_slice(body).map_err(|error| refused(&error.to_string()))
+}
+
+/// What a part of a body asks.
+pub(super) fn read<A: DeserializeOwned>(part: Value) -> Result<A, Refusal> {
+    serde_json::from_value(part).map_err(|error| refused(&error.to_string()))
 }
 
 /// The row of a number, if it exists.

@@ -2,8 +2,8 @@
 //! 'syscall_entry_*' --end 'syscall_exit_*' --match '$tid' --by '$event'` prints. Of one system call, also
 //! the longest ones.
 
-use super::area::Area;
-use super::ask::{Refusal, parsed, ready, refused};
+use super::area::of_area;
+use super::ask::{Refusal, ready, refused};
 use super::jobs;
 use crate::jobs::Job;
 use crate::recording::Viewed;
@@ -21,9 +21,6 @@ const LONGEST: usize = 64;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    from: Duration,
-    to: Duration,
-    rows: Option<Vec<u32>>,
     /// Only this system call, with the longest ones.
     name: Option<String>,
 }
@@ -55,15 +52,15 @@ struct Longest {
 }
 
 pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
-    let Asked { from, to, rows, name } = parsed(body)?;
+    let ready = ready(viewed)?;
+    let (area, Asked { name }) = of_area(&ready, body)?;
     let is_name = |name: &String| {
         name.len() <= LONGEST && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     if name.as_ref().is_some_and(|name| !is_name(name)) {
         return Err(refused("there is no such system call"));
     }
-    let ready = ready(viewed)?;
-    let filter = Area { from, to, rows }.threads(&ready, "system calls")?;
+    let filter = area.threads(&ready, "system calls")?;
     let (begin, recording) = (ready.index.tail().begin, viewed.recording());
     jobs::start(viewed, move |job| find(job, &recording, &filter, name.as_deref(), begin))
 }

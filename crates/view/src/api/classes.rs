@@ -1,8 +1,8 @@
 //! `classes` starts to count the events of an area by name: what `tracewing stats` counts. Of one name, also
 //! the first ones.
 
-use super::area::Area;
-use super::ask::{Refusal, parsed, ready, refused};
+use super::area::of_area;
+use super::ask::{Refusal, ready, refused};
 use super::jobs;
 use crate::events::{Each, each};
 use crate::jobs::Job;
@@ -24,9 +24,6 @@ pub(super) const LONGEST: usize = 256;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    from: Duration,
-    to: Duration,
-    rows: Option<Vec<u32>>,
     /// Only this name, with the first events.
     name: Option<String>,
 }
@@ -55,12 +52,12 @@ struct Listed {
 }
 
 pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
-    let Asked { from, to, rows, name } = parsed(body)?;
+    let ready = ready(viewed)?;
+    let (area, Asked { name }) = of_area(&ready, body)?;
     if name.as_ref().is_some_and(|name| name.len() > LONGEST) {
         return Err(refused("the name is too long"));
     }
-    let ready = ready(viewed)?;
-    let filter = Area { from, to, rows }.events(&ready)?;
+    let filter = area.events(&ready)?;
     let (begin, recording) = (ready.index.tail().begin, viewed.recording());
     jobs::start(viewed, move |job| find(job, &recording, &filter, name.as_deref(), begin))
 }

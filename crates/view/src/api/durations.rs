@@ -2,8 +2,9 @@
 //! and the longest ones of a name. Only what begins and ends within the area counts; of waits, only what also
 //! begins and ends within the recording.
 
-use super::area::Area;
-use super::ask::{Refusal, is_read, parsed, ready, refused};
+use super::area::{Area, of_area};
+use super::ask::{Refusal, ready, refused};
+use super::held::{Places, places};
 use super::jobs;
 use super::spans::named;
 use crate::jobs::Job;
@@ -29,12 +30,12 @@ const PERIOD: u64 = 1 << 14;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    from: Duration,
-    to: Duration,
-    rows: Option<Vec<u32>>,
     what: What,
     /// Lists the longest ones of this name.
     longest: Option<Key>,
+    /// Locks are named by the place where they were held longest, instead of by their address.
+    #[serde(default)]
+    by_place: bool,
 }
 
 /// What distinguishes states: their numbers may change while the recording is made.
@@ -95,15 +96,19 @@ impl What {
 }
 
 pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
-    let Asked { from, to, rows, what, longest } = parsed(body)?;
-    if from > to {
-        return Err(refused("there is no such window"));
-    }
-    let area = Area { from, to, rows };
     let ready = ready(viewed)?;
-    is_read(&ready, to)?;
+    let (area, Asked { what, longest, by_place }) = of_area(&ready, body)?;
+    if by_place && !matches!(what, What::Locks) {
+        return Err(refused("only locks have places"));
+    }
     let rows = rows_of(&ready, &area, what)?;
-    jobs::start(viewed, move |job| find(job, &ready, &area, (what, &rows, longest.as_ref())))
+    let events = by_place.then(|| area.events(&ready)).transpose()?;
+    let recording = viewed.recording();
+    jobs::start(viewed, move |job| {
+        let held = |filter| places(job, (&recording, filter), |_| true, |row| row.held_at.clone());
+        let places = events.as_ref().map(held).transpose()?;
+        find(job, &ready, &area, (what, &rows, longest.as_ref()), places.as_ref())
+    })
 }
 
 fn find(
@@ -111,6 +116,7 @@ fn find(
     ready: &Ready,
     &Area { from, to, .. }: &Area,
     (what, rows, wanted): (What, &[RowId], Option<&Key>),
+    places: Option<&Places>,
 ) -> Result<Answer, String> {
     let index = &ready.index;
     let (total, mut done) = (rows.iter().map(|id| index.count(*id, from, to)).sum(), 0);
@@ -129,7 +135,7 @@ fn find(
             if span.from < from || span.to > to || is_part || !class.is_some_and(|class| what.is_in(class)) {
                 return ControlFlow::Continue(());
             }
-            let key = keys.entry(span.state).or_insert_with(|| Key::of(index, span.state));
+            let key = keys.entry(span.state).or_insert_with(|| Key::of(index, span.state).at(places));
             add(&mut groups, key, span);
             if wanted == Some(&*key) {
                 longest.push(Reverse((span.to - span.from, Reverse((span.from, id.0)))));
@@ -180,6 +186,22 @@ impl Key {
         let named = named(index, state);
         Key { class: named.class, name: if named.about.is_empty() { named.name } else { named.about } }
     }
+
+    /// The same, with the place of a lock if places are known.
+    fn at(self, places: Option<&Places>) -> Self {
+        match places {
+            Some(places) => Key { name: placed(&self.name, places), ..self },
+            None => self,
+        }
+    }
+}
+
+/// The name of a lock, whose last word is its address, with its place instead; without one, only its kind.
+fn placed(name: &str, places: &Places) -> String {
+    let Some((kind, address)) = name.rsplit_once(' ') else { return name.to_owned() };
+    let Some(places) = places.get(address) else { return kind.to_owned() };
+    let places: Vec<&str> = places.iter().map(String::as_str).collect();
+    format!("{} ({kind})", places.join(", "))
 }
 
 /// The rows that have what is asked: those of the area, and the parts of its threads and tasks.

@@ -1,8 +1,8 @@
 //! `longest`: the states of which a number in the statistics is the sum, the longest first.
 
-use super::ask::{Refusal, is_read, parsed, refused};
+use super::area::{Area, of_area};
+use super::ask::{Refusal, refused};
 use super::spans::{Named, named};
-use super::statistics::chosen;
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
@@ -18,9 +18,6 @@ const MOST: usize = 1000;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    from: Duration,
-    to: Duration,
-    rows: Vec<u32>,
     /// Numbers of the classes that count.
     classes: Vec<usize>,
     state: Option<u32>,
@@ -38,14 +35,15 @@ struct Answer {
 }
 
 pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
-    let Asked { from, to, rows, classes, state, most } = parsed(body)?;
-    if from > to || most > MOST || classes.iter().any(|class| *class >= CLASSES) {
-        return Err(refused("there is no such window or class"));
+    let (area, Asked { classes, state, most }) = of_area(ready, body)?;
+    if most > MOST || classes.iter().any(|class| *class >= CLASSES) {
+        return Err(refused("there is no such class"));
     }
-    is_read(ready, to)?;
+    let ids = area.ids(ready)?.ok_or_else(|| refused("there are no rows"))?;
+    let Area { from, to, .. } = area;
     let (mut count, mut sum) = (0, Duration::ZERO);
     let mut longest = BinaryHeap::new();
-    for id in chosen(ready, rows)? {
+    for id in ids {
         ready.index.spans(id, from, to, |span| {
             let class = ready.index.state(span.state).map(|state| state.class as usize);
             let counts = state.is_none_or(|state| state == span.state.0);
