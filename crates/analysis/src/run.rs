@@ -235,7 +235,10 @@ impl<'a, A: Analysis> Run<'a, A> {
             let (mut left, mut continues) = (PERIOD, true);
             let flow = merge.for_each(|message| {
                 match message {
-                    Message::Event(ref event) => continues = self.event(event),
+                    Message::Event(ref event) => {
+                        pauses.event(event);
+                        continues = self.event(event);
+                    }
                     Message::Lost(lost, trace, stream) => {
                         self.keeps_loss(recording, lost, stream);
                         self.lost(&Missing::of(lost, trace, stream, &self.selection));

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Ran};
 use tracewing_index::Cache;
-use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, TimeRange, Zone};
+use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, TimePoint, TimeRange, Zone};
 use tracewing_units::{Cpu, Tid, Timestamp};
 
 /// The exit code of a command that Ctrl-C has ended, as shells have it.
@@ -165,7 +165,8 @@ fn open(traces: &[PathBuf], filter: &Filter) -> Result<Recording> {
     warn_of_missing(&recording);
     warn_of_unmatched(&recording, &filter.events);
     filter.remark(&recording).iter().for_each(|line| print_warning(line));
-    if filter.from.is_some()
+    let is_searched = matches!(filter.to, Some(TimePoint::Occurrence { .. }));
+    if (filter.from.is_some() || is_searched)
         && let Ok(cache) = Cache::new(None)
         && let Some(checkpoints) = cache.checkpoints(&recording)
     {

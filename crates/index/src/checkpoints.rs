@@ -35,6 +35,10 @@ impl Checkpoints for Kept {
         self.file.read_exact_at(&mut bytes, place.offset).ok()?;
         (checksum(&bytes) == place.sum).then_some(bytes)
     }
+
+    fn times(&self) -> Vec<Timestamp> {
+        self.places.iter().map(|place| place.until).collect()
+    }
 }
 
 /// Writes where checkpoints are.

@@ -95,14 +95,17 @@ impl<A: Analysis> Run<'_, A> {
         };
         self.filtered.put(&mut known);
         known.parts = self.filtered.analysis().parts();
-        // Where all of it is too much, some analyses cannot continue from there.
-        for parts in [known.parts.len(), 0] {
-            known.parts.truncate(parts);
+        known.counted = pause.counted();
+        loop {
             if let Some((until, bytes)) = pause.checkpoint(recording, &self.follower, &known)
                 && (keeper.bytes + bytes.len() as u64).saturating_mul(keeper.share) <= read
             {
                 keeper.bytes += bytes.len() as u64;
                 self.filtered.analysis().checkpoint(until, bytes);
+                break;
+            }
+            // Where all of it is too much, some readers cannot continue from there: those of the last parts.
+            if known.parts.pop().is_none() && known.counted.take().is_none() {
                 break;
             }
         }

@@ -73,6 +73,7 @@ impl<'a, A: Analysis> Ongoing<'a, A> {
             match merge.advance()? {
                 Some(Message::Event(event)) => {
                     self.comes(event.stamp().map(|stamp| stamp.time));
+                    self.pauses.event(&event);
                     self.run.event(&event);
                 }
                 Some(Message::Lost(lost, trace, stream)) => {

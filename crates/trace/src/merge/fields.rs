@@ -8,7 +8,7 @@ use tracewing_vocabulary::{Class, Field, Fields, Reader};
 
 /// By stream and event class: what is known of the classes of a recording, found out when the first event of
 /// each comes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Classes<T>(Vec<Vec<Option<T>>>);
 
 impl<T> Default for Classes<T> {

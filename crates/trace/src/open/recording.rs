@@ -33,6 +33,9 @@ pub struct Recording {
 pub trait Checkpoints: fmt::Debug + Send + Sync {
     /// The last one before a time.
     fn before(&self, time: Timestamp) -> Option<Vec<u8>>;
+
+    /// The times of all, in order.
+    fn times(&self) -> Vec<Timestamp>;
 }
 
 /// A CTF trace: one set of metadata, and the folders that share its UUID.
@@ -117,6 +120,11 @@ impl Recording {
     /// The last checkpoint before a time, if there is one.
     pub(crate) fn checkpoint_before(&self, time: Timestamp) -> Option<Vec<u8>> {
         self.checkpoints.get()?.before(time)
+    }
+
+    /// The times of all checkpoints, in order.
+    pub(crate) fn checkpoint_times(&self) -> Vec<Timestamp> {
+        self.checkpoints.get().map(|checkpoints| checkpoints.times()).unwrap_or_default()
     }
 
     /// Adds a stream without a file; returns its index.

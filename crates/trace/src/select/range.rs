@@ -6,6 +6,7 @@ use crate::merge::messages::Merge;
 use crate::open::recording::Recording;
 use crate::select::filter::Filter;
 use crate::select::selection::Selection;
+use crate::super_trace::Checkpoint;
 use crate::time::range::{TimePoint, TimeRange};
 use crate::{Error, UsageFault};
 use tracewing_rules::Glob;
@@ -75,8 +76,8 @@ fn begin(recording: &Recording) -> Result<Timestamp, Error> {
 fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<Timestamp, Error> {
     let filter = Filter { events: vec![event.to_string()], ..Filter::default() };
     let mut selection = Selection::new(&filter, recording)?;
-    let mut merge = Merge::new(recording, TimeRange::ALL);
-    let mut seen = 0;
+    let (mut merge, mut seen) = last_before(recording, event, number)
+        .unwrap_or_else(|| (Merge::new(recording, TimeRange::ALL), 0));
     while let Some(message) = merge.advance()? {
         if let Message::Event(event) = message
             && let Some(stamp) = event.stamp()
@@ -89,4 +90,26 @@ fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<Timest
         }
     }
     Err(UsageFault::NoOccurrence { event: event.to_string(), number, seen }.into())
+}
+
+/// What follows the last checkpoint before which an event has occurred less than `number` times, and how many
+/// times it has.
+fn last_before<'r>(recording: &'r Recording, event: &Glob, number: u64) -> Option<(Merge<'r>, u64)> {
+    let times = recording.checkpoint_times();
+    let (mut first, mut end, mut found) = (0, times.len(), None);
+    while first < end {
+        let middle = first.midpoint(end);
+        let checkpoint = Checkpoint::before(recording, times[middle].next());
+        let counted = checkpoint.and_then(|Checkpoint { merge, known, .. }| {
+            let names = known.counted?;
+            let its = names.iter().filter(|(name, _)| event.matches(name));
+            Some((merge, its.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count))))
+        });
+        match counted {
+            Some((merge, seen)) if seen < number => (first, found) = (middle + 1, Some((merge, seen))),
+            // Where a checkpoint is not right, or lacks them, the search begins at an earlier one.
+            _ => end = middle,
+        }
+    }
+    found
 }

@@ -187,7 +187,10 @@ impl<R> Batch<R> {
         let Ahead { recording, merge, adapter, pauses } = ahead;
         let result = merge.for_each(|message| {
             match message {
-                Message::Event(event) => self.event(&event, adapter, read),
+                Message::Event(event) => {
+                    pauses.event(&event);
+                    self.event(&event, adapter, read);
+                }
                 Message::Lost(lost, _, stream) => {
                     let stream = recording.streams().iter().position(|other| std::ptr::eq(other, stream));
                     self.lost.push(*lost);

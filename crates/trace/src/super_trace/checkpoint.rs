@@ -6,6 +6,7 @@
 //! from there on.
 
 use super::adapter::{Adapter, General, NAMES};
+use super::counted::Counted;
 use super::coverage::Coverage;
 use super::doing::Waker;
 use super::known::Known;
@@ -15,6 +16,7 @@ use super::serial::{LwpSerial, TaskSerial};
 use super::state::SuperTrace;
 use super::stored::{Bytes, SHAPE, Stored};
 use super::unseen::AllUnseen;
+use crate::merge::event::EventRef;
 use crate::merge::messages::Merge;
 use crate::merge::slices;
 use crate::open::recording::Recording;
@@ -37,6 +39,8 @@ pub struct Pauses {
     pub share: u64,
     /// Up to when all has come, each; the next one is the last.
     to_come: Vec<Timestamp>,
+    /// What has come.
+    counted: Counted,
 }
 
 impl Pauses {
@@ -57,12 +61,20 @@ impl Pauses {
         times.sort_unstable();
         times.dedup();
         times.reverse();
-        Self { share: 0, to_come: times }
+        Self { share: 0, to_come: times, counted: Counted::default() }
     }
 
     /// The merge of a recording, up to the first of them.
     pub fn merge<'r>(&self, recording: &'r Recording) -> Merge<'r> {
         Merge::new(recording, TimeRange::ALL).pause_at(self.next())
+    }
+
+    /// Takes the next event of the merge, for the pauses to come.
+    #[inline]
+    pub fn event(&mut self, event: &EventRef<'_>) {
+        if !self.are_over() {
+            self.counted.count(event);
+        }
     }
 
     /// Continues a merge that has nothing more to give. `None` if there is no pause to come: then all has
@@ -75,7 +87,8 @@ impl Pauses {
             let mut names = Vec::new();
             adapter.put(&mut names);
             let (last, bytes) = (merge.last_ns(), merge.bytes());
-            Stop { last, handoff: stands.digest(), bytes, adapter: names }
+            let counted = self.counted.names().to_vec();
+            Stop { last, handoff: stands.digest(), bytes, adapter: names, counted }
         });
         merge.advance_to(self.next());
         Some(Pause { until, stop })
@@ -109,6 +122,7 @@ struct Stop {
     /// Bytes of the packets that were begun.
     bytes: u64,
     adapter: Vec<u8>,
+    counted: Vec<(String, u64)>,
 }
 
 impl Pause {
@@ -120,6 +134,12 @@ impl Pause {
     /// Bytes of the packets that were begun; `None` if no checkpoint can be made.
     pub fn bytes(&self) -> Option<u64> {
         self.stop.as_ref().map(|stop| stop.bytes)
+    }
+
+    /// The names of all events so far, each with their number, for [`Known::counted`]; `None` if no checkpoint
+    /// can be made.
+    pub fn counted(&self) -> Option<Vec<(String, u64)>> {
+        self.stop.as_ref().map(|stop| stop.counted.clone())
     }
 
     /// The time up to which all has come, and the checkpoint; `None` if a reader cannot continue there.

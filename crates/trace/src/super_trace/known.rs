@@ -24,6 +24,8 @@ pub struct Known {
     pub named: Vec<(Pid, String)>,
     /// The user threads that LWPs ran when these last recorded something: process, number and name.
     pub carried: Vec<(LwpSerial, (Option<Pid>, Task), String)>,
+    /// The names of all events so far, each with their number, where there is room for them.
+    pub counted: Option<Vec<(String, u64)>>,
     /// What analyses know.
     pub parts: Vec<Part>,
 }

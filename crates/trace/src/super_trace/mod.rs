@@ -31,6 +31,7 @@ mod calls;
 mod checkpoint;
 mod column;
 mod comm;
+mod counted;
 mod coverage;
 mod cpu;
 mod doing;

@@ -25,10 +25,12 @@ use tempfile::TempDir;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::super_trace::{Change, Checkpoint, Fold, Located, Part, Pauses};
 use tracewing_trace::{
-    Checkpoints, Conversion, EventRef, Filter, Format, Listing, Recording, Statistics, ThreadPattern,
+    Checkpoints, Conversion, EventRef, Filter, Format, Listing, Message, Recording, Statistics, ThreadPattern,
     TimePoint,
 };
 use tracewing_units::{Cpu, Duration, Timestamp};
+
+mod occurrences;
 
 /// Takes checkpoints, and what they need of events, and counts everything else.
 #[derive(Debug, Default)]
@@ -122,6 +124,10 @@ impl Checkpoints for One {
     fn before(&self, _: Timestamp) -> Option<Vec<u8>> {
         self.1.fetch_add(1, Ordering::Relaxed);
         Some(self.0.clone())
+    }
+
+    fn times(&self) -> Vec<Timestamp> {
+        Vec::new()
     }
 }
 

@@ -101,7 +101,7 @@ stored! {
             cpu interrupt call mode is_kernel process tid name lwp user_thread user_thread_serial
         }
         Lost { kind count range }
-        Known { events latest went_back blind_until losses dumped named carried parts }
+        Known { events latest went_back blind_until losses dumped named carried counted parts }
         Part { kind bytes }
     }
     enums {
