@@ -152,6 +152,9 @@ pub struct Loss {
     /// Whether they happened on CPUs that the filter leaves out: they are not counted as lost, but states may
     /// have changed unseen.
     pub is_elsewhere: bool,
+    /// Whether nothing is missing, but stamps of a stream go back: in which order its events happened is
+    /// unknown.
+    pub is_of_order: bool,
 }
 
 impl Loss {

@@ -90,6 +90,11 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         }
     }
 
+    /// Whether all was known at a checkpoint that the filter needs.
+    pub(crate) fn has_all(&self, known: &Known) -> bool {
+        self.subjects.as_ref().is_none_or(|subjects| subjects.has_all(known))
+    }
+
     /// Takes what was known at a checkpoint.
     pub(crate) fn take(&mut self, known: &Known) {
         for (tid, process, name) in &known.dumped {

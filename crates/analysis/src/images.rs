@@ -43,16 +43,23 @@ struct Process {
 pub(crate) struct Images {
     processes: HashMap<Option<Pid>, Process>,
     epoch: Epoch,
+    /// How many there are of all processes.
+    files: usize,
 }
 
 stored! {
     SHAPE:
     Image { addresses bias path epochs }
     Process { began parent present past }
-    Images { processes epoch }
+    Images { processes epoch files }
 }
 
 impl Images {
+    /// How many files and processes are known.
+    pub(crate) fn count(&self) -> usize {
+        self.files + self.processes.len()
+    }
+
     /// The code at these addresses of a process is from the file at `path`; `bias` is what is added to
     /// addresses in the file.
     pub(crate) fn learn(&mut self, process: Option<Pid>, addresses: Range<u64>, bias: u64, path: String) {
@@ -71,8 +78,9 @@ impl Images {
         if process.present.iter().any(overlaps) {
             self.epoch = self.epoch.saturating_add(1);
             since = self.epoch;
-            process.end(since, overlaps);
+            self.files = self.files.saturating_sub(process.end(since, overlaps));
         }
+        self.files = self.files.saturating_add(1);
         process.present.push(Image { addresses, bias, path, epochs: since..Epoch::MAX });
     }
 
@@ -95,7 +103,7 @@ impl Images {
         self.epoch = self.epoch.saturating_add(1);
         let process = self.processes.entry(process).or_default();
         process.began = self.epoch;
-        process.end(self.epoch, |_| true);
+        self.files = self.files.saturating_sub(process.end(self.epoch, |_| true));
     }
 
     /// What time it is.
@@ -154,11 +162,13 @@ impl Images {
 }
 
 impl Process {
-    /// Some of what is there is no longer.
-    fn end(&mut self, epoch: Epoch, is_gone: impl Fn(&Image) -> bool) {
+    /// Some of what is there is no longer. Returns how many are forgotten.
+    fn end(&mut self, epoch: Epoch, is_gone: impl Fn(&Image) -> bool) -> usize {
         let gone = self.present.extract_if(.., |image| is_gone(image));
         self.past.extend(gone.map(|image| Image { epochs: image.epochs.start..epoch, ..image }));
-        self.past.drain(..self.past.len().saturating_sub(PAST));
+        let forgotten = self.past.len().saturating_sub(PAST);
+        self.past.drain(..forgotten);
+        forgotten
     }
 
     fn has_code(&self, epoch: Epoch) -> bool {

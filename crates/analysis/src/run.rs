@@ -496,7 +496,28 @@ impl<'a, A: Analysis> Run<'a, A> {
 
     /// What happens in a buffer that begins later is not seen yet.
     fn does_not_see(&mut self, unseen: &Unseen) {
-        let &Unseen { scope, cpu, is_left_out, from, to, events } = unseen;
+        let is_elsewhere = self.counts_unseen(unseen);
+        let &Unseen { scope, cpu, from, to, .. } = unseen;
+        let to = to.min(self.range.end);
+        self.stay_blind_until(scope, to);
+        let from = if self.begun { from.max(self.ran.begin_ns) } else { from };
+        if from <= to {
+            self.filtered.input(Input::Lost(&Loss {
+                scope,
+                cpu,
+                from,
+                to,
+                events: None,
+                is_of_others: false,
+                is_elsewhere,
+                is_of_order: false,
+            }));
+        }
+    }
+
+    /// Counts what is not seen, if it is in the range. Returns whether it happens on CPUs that are left out.
+    fn counts_unseen(&mut self, unseen: &Unseen) -> bool {
+        let &Unseen { scope, cpu, is_left_out, to, events, .. } = unseen;
         let to = to.min(self.range.end);
         // Only snapshots have them, whose streams are of one CPU each.
         let is_elsewhere = is_left_out || cpu.is_some_and(|cpu| !self.selection.has_cpu(cpu));
@@ -509,19 +530,7 @@ impl<'a, A: Analysis> Run<'a, A> {
                 self.ran.overwritten = self.ran.overwritten.and(Losses::of_events(events));
             }
         }
-        self.stay_blind_until(scope, to);
-        let from = if self.begun { from.max(self.ran.begin_ns) } else { from };
-        if from <= to {
-            self.filtered.input(Input::Lost(&Loss {
-                scope,
-                cpu,
-                from,
-                to,
-                events: None,
-                is_of_others: false,
-                is_elsewhere,
-            }));
-        }
+        is_elsewhere
     }
 
     fn stay_blind_until(&mut self, scope: Scope, to: Timestamp) {

@@ -29,6 +29,7 @@ pub(crate) use stored;
 pub(crate) enum PartKind {
     Functions,
     Profile,
+    Locks,
 }
 
 impl PartKind {

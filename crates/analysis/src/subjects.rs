@@ -36,9 +36,14 @@ pub(crate) struct Subjects<'a> {
     needs: [bool; 2],
     /// Names of processes, and whether their name selects them.
     named: HashMap<Pid, (String, bool)>,
+    /// How many of these are kept: without all of them, none.
+    most: usize,
     /// The user threads that LWPs run, by the LWPs' serial numbers.
     carried: HashMap<LwpSerial, CarriedThread>,
 }
+
+/// Names of processes that a checkpoint has, at most.
+const MOST: usize = 1 << 18;
 
 /// A user thread as it was when its LWP last recorded something.
 #[derive(Debug)]
@@ -56,29 +61,35 @@ impl<'a> Subjects<'a> {
         let some = condition.is_some() || filter.chooses_subjects() || !filter.cpus.is_empty();
         let needs = [filter.processes.is_empty(), filter.threads.is_empty()];
         let needs = needs.map(|is_empty| !is_empty || condition.is_some());
-        some.then(|| Subjects { filter, condition, needs, named: HashMap::new(), carried: HashMap::new() })
+        some.then(|| Subjects { condition, needs, most: usize::MAX, ..Self::all(filter) })
     }
 
     /// Those of all that a filter may need, for [`Known`].
     pub(crate) fn all(filter: &'a Filter) -> Self {
         let (named, carried) = Default::default();
-        Subjects { filter, condition: None, needs: [true; 2], named, carried }
+        Subjects { filter, condition: None, needs: [true; 2], named, most: MOST, carried }
     }
 
     /// What is to be known of earlier events that the state does not know: names of processes, and which user
     /// threads LWPs ran, as they were when these last recorded something.
     pub(crate) fn put(&self, known: &mut Known) {
-        known.named = self.named.iter().map(|(process, (name, _))| (*process, name.clone())).collect();
-        known.named.sort_unstable();
+        let named = self.named.iter().map(|(process, (name, _))| (*process, name.clone()));
+        known.named = self.needs[0].then(|| named.collect());
+        known.named.iter_mut().for_each(|named| named.sort_unstable());
         let thread = |(lwp, of): (&LwpSerial, &CarriedThread)| (*lwp, (of.process, of.id), of.name.clone());
         known.carried = self.carried.iter().map(thread).collect();
         known.carried.sort_unstable();
     }
 
+    /// Whether all is known of earlier events that it needs.
+    pub(crate) fn has_all(&self, known: &Known) -> bool {
+        known.named.is_some() || !self.needs[0]
+    }
+
     /// Takes what is known of earlier events.
     pub(crate) fn take(&mut self, known: &Known) {
         let [names, threads] = self.needs;
-        for (process, name) in known.named.iter().filter(|_| names) {
+        for (process, name) in known.named.iter().flatten().filter(|_| names) {
             self.name(*process, name);
         }
         for (lwp, (process, id), name) in known.carried.iter().filter(|_| threads) {
@@ -93,6 +104,10 @@ impl<'a> Subjects<'a> {
         let fits = |pattern: &ProcessPattern| pattern.fits(process, Some(name));
         let is_selected = self.filter.processes.iter().any(fits);
         self.named.insert(process, (name.to_owned(), is_selected));
+        if self.named.len() > self.most {
+            self.needs[0] = false;
+            self.named = HashMap::new();
+        }
     }
 
     /// Looks at what an event has changed.

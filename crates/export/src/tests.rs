@@ -60,6 +60,7 @@ fn feed(story: &[Step], analysis: &mut impl Analysis) -> Ran {
                     events: Some(7),
                     is_of_others: false,
                     is_elsewhere: false,
+                    is_of_order: false,
                 };
                 analysis.input(Input::Lost(&lost));
                 state.lost(scope, Timestamp::from_ns(from), Timestamp::from_ns(to), analysis);

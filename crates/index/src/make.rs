@@ -41,6 +41,10 @@ impl Fold for Pass<'_> {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
         match change {
+            Change::LwpEnds { .. } | Change::UserThreadEnds { .. } => self.parts.change(change),
+            _ => {}
+        }
+        match change {
             Change::LwpEnds { lwp } => self.ends(Party::Thread(lwp.tid), lwp.reported_to()),
             Change::UserThreadEnds { thread } => {
                 self.ends(Party::Task(thread.process, thread.id), thread.reported_to());
@@ -63,6 +67,9 @@ impl Analysis for Pass<'_> {
 
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
+        if !matches!(input, Input::Event(_) | Input::Earlier(_) | Input::Explained(_)) {
+            self.parts.input(input);
+        }
         match input {
             Input::Begins { time } => self.states.sink.begin = Some(time),
             Input::Dumped { tid, process, name } => self.states.dumped(tid, process, name),

@@ -9,12 +9,12 @@ use crate::row::RowKind;
 use std::collections::HashMap;
 use tracewing_analysis::profile::{ExplanationRead, ExplanationReader};
 use tracewing_analysis::{
-    Call, Calls, Explanations, Function, FunctionId, FunctionRead, FunctionReader, LockRead, LockReader,
-    LockUse, LockUses, Loss, Pairs, Party, ThreadKey,
+    Call, Calls, Explanations, Function, FunctionId, FunctionRead, FunctionReader, Input, LockRead,
+    LockReader, LockUse, LockUses, Loss, Pairs, Party, ThreadKey,
 };
 use tracewing_programs::symbols::Symbols;
 use tracewing_timeline::{Class, States, TrackId};
-use tracewing_trace::super_trace::{Carried, Located, Part, Scope, Seen, TaskSerial};
+use tracewing_trace::super_trace::{Carried, Change, Located, Part, Scope, Seen, TaskSerial};
 use tracewing_trace::{Classes, EventRef};
 use tracewing_units::{Pid, Task, Tid, Timestamp};
 
@@ -156,10 +156,24 @@ impl Parts {
     #[inline]
     fn explains(&mut self, read: Option<&mut PartRead>, at: &Located<'_>) {
         if let Some(explanations) = &mut self.explanations {
-            let (function, said) =
-                read.map(|read| (read.function.as_ref(), read.explanation.take())).unwrap_or_default();
-            explanations.learn(function, said, at);
+            match read {
+                Some(PartRead { function, lock, explanation, .. }) => {
+                    explanations.learn(function.as_ref(), lock.as_ref(), explanation.take(), at);
+                }
+                None => explanations.learn(None, None, None, at),
+            }
         }
+    }
+
+    /// Notes a change, for checkpoints.
+    #[inline]
+    pub(crate) fn change(&mut self, change: Change<'_>) {
+        self.explanations.iter_mut().for_each(|explanations| explanations.change(change));
+    }
+
+    /// Notes what is neither an event nor a change.
+    pub(crate) fn input(&mut self, input: Input<'_>) {
+        self.explanations.iter_mut().for_each(|explanations| explanations.input(input));
     }
 
     /// What was explained so far.
@@ -276,30 +290,22 @@ impl Parts {
 
     /// Another one of which only what lasts is known: it can be closed while this one continues.
     pub(crate) fn same(&self) -> Self {
-        let (reader, own, counters) = (PartReader::default(), Own::default(), self.counters.clone());
-        let (calls, locks) = (self.calls.begun(), self.locks.same());
-        let (of_calls, of_locks, tasks) = (self.of_calls.clone(), self.of_locks.clone(), self.tasks.clone());
-        let (pairs, last_task, seen, room) =
-            (self.pairs, self.last_task, self.seen.clone(), Default::default());
         Parts {
-            reader,
-            pairs,
-            calls,
-            locks,
-            explanations: None,
-            own,
-            counters,
-            of_calls,
-            of_locks,
-            tasks,
-            last_task,
-            seen,
-            room,
+            calls: self.calls.begun(),
+            locks: self.locks.same(),
+            counters: self.counters.clone(),
+            of_calls: self.of_calls.clone(),
+            of_locks: self.of_locks.clone(),
+            tasks: self.tasks.clone(),
+            last_task: self.last_task,
+            seen: self.seen.clone(),
+            ..Parts::new(self.pairs)
         }
     }
 
     /// Learns where code is from events before those that are indexed.
     pub(crate) fn earlier(&mut self, mut read: Option<&mut PartRead>, at: &Located<'_>) {
+        self.explanations.iter_mut().for_each(Explanations::lacks_changes);
         self.explains(read.as_deref_mut(), at);
         let Some(read) = read else { return self.calls.located_earlier(None, at) };
         read.own.iter_mut().for_each(|own| self.own.learn(own));

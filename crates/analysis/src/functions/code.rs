@@ -30,6 +30,11 @@ impl Code {
         }
     }
 
+    /// How many files and processes are known.
+    pub(crate) fn count(&self) -> usize {
+        self.images.count()
+    }
+
     fn learn_image(&mut self, read: &FunctionRead, at: &Located<'_>) {
         let process = at.place.process;
         if !self.counting.counts(read, process) {

@@ -48,6 +48,11 @@ const KINDS: [(Kind, &str); 16] = [
 ];
 
 impl Kind {
+    /// The kind of a number.
+    pub(super) fn of_number(number: u8) -> Option<Self> {
+        KINDS.get(usize::from(number)).map(|(kind, _)| *kind)
+    }
+
     /// What it is called.
     pub(super) fn name(self) -> &'static str {
         KINDS[self as usize].1

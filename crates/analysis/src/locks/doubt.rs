@@ -1,6 +1,6 @@
 //! While events of the kernel are missing: of waits that only these show, what ended them is unknown.
 
-use tracewing_trace::super_trace::Scope;
+use tracewing_trace::super_trace::{Bytes, Scope, Stored};
 use tracewing_units::Timestamp;
 
 use super::event::LockEvent;
@@ -10,6 +10,16 @@ use crate::analysis::Loss;
 /// Until when events of the kernel are missing, as far as losses have been reported.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KernelDoubt(Option<Timestamp>);
+
+impl Stored for KernelDoubt {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Stored::take(bytes).map(Self)
+    }
+}
 
 impl KernelDoubt {
     /// Handles a loss. Returns how many waits of `threads` have no certain end any more.
@@ -49,6 +59,7 @@ mod tests {
             events: None,
             is_of_others: false,
             is_elsewhere: false,
+            is_of_order: false,
         };
         let waited = |scope, begins: i64| {
             let (mut thread, mut doubt, mut waited) = (Thread::default(), KernelDoubt::default(), Vec::new());

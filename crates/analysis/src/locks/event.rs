@@ -12,7 +12,7 @@ const FRAMES: usize = 128;
 const EOWNERDEAD: i32 = 130;
 
 /// An event of provider `lock`, or one of the kernel's about its own locks. Locks and places are addresses.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum LockEvent {
     Requested {
         lock: LockAddress,

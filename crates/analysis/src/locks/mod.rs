@@ -17,12 +17,14 @@
 //! | `places` | the places in a program |
 //! | `graph` | which party waits for which |
 //! | `uses` | waits and critical sections one by one |
+//! | `kept` | what checkpoints need |
 
 mod account;
 mod doubt;
 mod event;
 mod finish;
 mod graph;
+mod kept;
 mod places;
 mod table;
 #[cfg(test)]
@@ -35,13 +37,16 @@ mod uses;
 use std::collections::{HashMap, HashSet};
 use tracewing_units::{Caller, LockAddress, Pid, Task, Tid, Timestamp};
 
-use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
+use tracewing_trace::super_trace::{
+    Carried, Change, Fold, Located, Lwp, Name, Part, Scope, Seen, SwitchCause, UserThread,
+};
 use tracewing_vocabulary::{lock, user_thread};
 
 pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
 use self::doubt::KernelDoubt;
 use self::event::{Level, LockEvent, Reader};
 pub use self::graph::{Edge, Graph};
+pub(crate) use self::kept::EarlierLocks;
 pub use self::places::Frame;
 use self::places::Places;
 pub use self::table::{AcrossAwait, Group, LocksTable, Row, Subject, Unpaired};
@@ -138,6 +143,10 @@ impl Locks {
         }
         if let Some(thread) = self.threads.get_mut(&party) {
             thread.ended = Some(at);
+            // What has nothing open is as one of which nothing was seen.
+            if thread.unfinished() == 0 {
+                self.threads.remove(&party);
+            }
         }
         self.tickets.ends(party, at);
     }
@@ -201,9 +210,15 @@ impl Locks {
 impl Analysis for Locks {
     const BEFORE: bool = true;
 
+    const CONTINUES: bool = true;
+
     const TOGETHER: &[&[&str]] = &event::TOGETHER;
 
     const SAME: &[&str] = &[lock::Acquired::lock.name, user_thread::Acquired::object.name];
+
+    fn take(&mut self, parts: &[Part]) -> bool {
+        self.take_part(parts)
+    }
 
     #[inline(always)]
     fn input(&mut self, input: Input<'_>) {
@@ -237,11 +252,29 @@ impl Locks {
     }
 
     fn event(&mut self, seen: &Seen<'_>) {
-        let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
-        self.places.follow(seen);
-        let Some((level, event)) = self.reader.read(seen.event) else { return };
-        let process = seen.place.process;
-        if let Some(since) = self.programs.changed(seen.state, process) {
+        let at = seen.located();
+        if self.follows(&at)
+            && let Some((level, event)) = self.reader.read(seen.event)
+        {
+            self.located(level, event, &at, |name| seen.adapter.name(name).to_owned());
+        }
+    }
+
+    /// Looks at an event; whether it may be about locks.
+    #[inline]
+    fn follows(&mut self, at: &Located<'_>) -> bool {
+        let is_placed = at.activity.is_some() && at.place.tid.is_some();
+        if is_placed {
+            self.places.follow(at);
+        }
+        is_placed
+    }
+
+    /// Handles an event of which this was read.
+    fn located(&mut self, level: Level, event: LockEvent, at: &Located<'_>, name: impl Fn(Name) -> String) {
+        let (Some(activity), Some(tid)) = (at.activity, at.place.tid) else { return };
+        let process = at.place.process;
+        if let Some(since) = self.programs.changed(at.state, process) {
             self.replace(process, since);
         }
         match event {
@@ -259,21 +292,27 @@ impl Locks {
                     self.shadowed.push(found);
                 }
             }
-            event => self.lock_event(seen, tid, activity.time, level, &event),
+            event => self.lock_event((at, name), tid, activity.time, level, &event),
         }
     }
 
     /// An event of a lock: of a thread, of the kernel, or of a user thread, whose requests have tickets.
-    fn lock_event(&mut self, seen: &Seen<'_>, tid: Tid, time: Timestamp, level: Level, event: &LockEvent) {
-        let process = seen.place.process;
+    fn lock_event(
+        &mut self,
+        (at, name): (&Located<'_>, impl Fn(Name) -> String),
+        tid: Tid,
+        time: Timestamp,
+        level: Level,
+        event: &LockEvent,
+    ) {
+        let process = at.place.process;
         let within = match level {
-            Level::Kernel => self.places.activity(seen.place.mode, |name| seen.adapter.name(name).to_owned()),
+            Level::Kernel => self.places.activity(at.place.mode, name),
             Level::Thread | Level::Task(_) => Caller::UNKNOWN,
         };
         // The kernel's locks belong to no process; only their waiters do.
-        let is_by_party = matches!(self.totals.group, Group::Thread | Group::Task);
-        let of = process.filter(|_| level != Level::Kernel || is_by_party);
-        let task = self.task(process, seen.place.thread);
+        let of = process.filter(|_| level != Level::Kernel || self.totals.is_by_party());
+        let task = self.task(process, at.place.thread);
         let by = By { process: of, tid, task: Task(task), within, epoch: self.places.epoch() };
         if self.totals.begun && process.is_none() && level != Level::Kernel {
             self.strangers.insert(tid);

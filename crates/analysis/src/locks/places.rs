@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use tracewing_trace::super_trace::{Mode, Name, Seen};
+use tracewing_trace::super_trace::{Located, Mode, Name};
 use tracewing_units::{Caller, Chain, Pid};
 
 use crate::images::{Epoch, Images};
+use crate::stored::stored;
 
 /// A place in a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,13 +45,21 @@ pub(super) struct Places {
     activities: Vec<(Mode, String)>,
 }
 
+stored! { SHAPE: Places { chains images sources activities } }
+
 /// Above all addresses of programs: numbers of what the kernel does.
 const KERNEL: u64 = 1 << 63;
 
 impl Places {
     /// Handles the event if it is a fork of a process.
-    pub(super) fn follow(&mut self, seen: &Seen<'_>) {
-        self.images.follow(&seen.located());
+    #[inline]
+    pub(super) fn follow(&mut self, at: &Located<'_>) {
+        self.images.follow(at);
+    }
+
+    /// How many things are known; a chain is so many.
+    pub(super) fn count(&self, of_chain: usize) -> usize {
+        self.chains.len() * of_chain + self.images.count() + self.sources.len()
     }
 
     pub(super) fn learn_chain(&mut self, chain: Chain, frames: Vec<u64>) {

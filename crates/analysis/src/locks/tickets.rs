@@ -11,6 +11,7 @@ use tracewing_units::{Caller, Duration, LockAddress, Pid, Task, Ticket, Tid, Tim
 use super::account::Party;
 use super::event::LockEvent;
 use super::thread::{Acquisition, By, Outcome, Wait};
+use crate::stored::stored;
 
 /// By its process and the ticket.
 type Key = (Option<Pid>, Ticket);
@@ -51,6 +52,13 @@ struct Request {
     before: bool,
     /// Whether what ended it may have been lost.
     doubtful: bool,
+}
+
+stored! {
+    SHAPE:
+    Tickets { requests locks depths suspended }
+    Lock { waiting holding }
+    Request { acquisition party since holds kept ended may_have_ended before doubtful }
 }
 
 /// What is recorded of requests, and their makers.
@@ -169,7 +177,8 @@ impl Tickets {
         if acquisition.kind.is_held() {
             self.requests.insert(key, Request { holds: true, ..request });
             self.lock(key.0, acquisition.lock).holding.push(key);
-            *self.depths.entry(party).or_default() += 1;
+            let depth = self.depths.entry(party).or_default();
+            *depth = depth.saturating_add(1);
         }
     }
 
@@ -261,7 +270,7 @@ impl Tickets {
         report: &mut impl FnMut(Party, Ticketed),
     ) {
         if let Some(depth) = self.depths.get_mut(&held.party) {
-            *depth -= 1;
+            *depth = depth.saturating_sub(1);
             if *depth == 0 {
                 self.depths.remove(&held.party);
             }

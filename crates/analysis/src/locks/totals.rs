@@ -67,6 +67,11 @@ impl Totals {
         }
     }
 
+    /// Whether lines are of threads or tasks: then waits for locks of the kernel belong to a process.
+    pub(super) fn is_by_party(&self) -> bool {
+        matches!(self.group, Group::Thread | Group::Task)
+    }
+
     /// Forgets what needs events that were not recorded: whether the histogram does, and whether waits of
     /// threads and of user threads do.
     pub(super) fn forget(&mut self, lacks: &[LocksLack; 2]) -> (bool, [bool; 2]) {

@@ -39,7 +39,7 @@ pub struct LockUse {
 
 /// What an event says about a lock.
 #[derive(Debug)]
-pub struct LockRead(Level, LockEvent);
+pub struct LockRead(pub(super) Level, pub(super) LockEvent);
 
 /// Reads events about locks, and remembers their classes.
 #[derive(Debug, Default)]

@@ -64,6 +64,11 @@ impl Explained {
         }
     }
 
+    /// How many mappings and names are known.
+    pub(crate) fn count(&self) -> usize {
+        self.spaces.count()
+    }
+
     /// What was known at a checkpoint; `None` if that is not there.
     pub(super) fn of_parts(parts: &[Part]) -> Option<Self> {
         PartKind::Profile.take(Self::SHAPE, parts)

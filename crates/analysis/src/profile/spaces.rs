@@ -39,6 +39,8 @@ type Space = BTreeMap<u64, Mapped>;
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     processes: HashMap<Pid, Space>,
+    /// How many mappings there are of all processes.
+    mapped: usize,
     /// Functions of the kernel: begin, to end and number.
     kernel: BTreeMap<u64, (u64, u32)>,
     /// Functions that processes have compiled at run time, likewise.
@@ -63,6 +65,15 @@ impl Spaces {
             ProfileEvent::Counters(values) => return Some(values),
         }
         None
+    }
+
+    /// How many mappings and names are known.
+    pub(super) fn count(&self) -> usize {
+        self.mapped
+            + self.processes.len()
+            + self.images.len()
+            + self.codes.kernel.len()
+            + self.codes.jit.len()
     }
 
     /// The code of a sample's chain, the innermost first, and where in it the program's part begins.
@@ -103,17 +114,19 @@ impl Spaces {
         let below = space.range(..begin).next_back().filter(|(_, mapped)| mapped.end > begin);
         let covered: Vec<u64> =
             below.into_iter().chain(space.range(begin..end)).map(|(begin, _)| *begin).collect();
+        let before = space.len();
         for begin in covered {
             space.remove(&begin);
         }
         if space.len() < MAPPINGS {
             space.insert(begin, Mapped { end, offset, image: number, is_generated });
         }
+        self.mapped = self.mapped - before + space.len();
     }
 
     /// A process begins with a new program.
     pub(super) fn clear(&mut self, process: Pid) {
-        self.processes.remove(&process);
+        self.replace(process, None);
         self.programs.remove(&process);
         self.jit.remove(&process);
     }
@@ -121,14 +134,21 @@ impl Spaces {
     /// A child has what its parent has, except that it names itself what it compiles at run time.
     pub(super) fn fork(&mut self, parent: Pid, child: Pid) {
         self.jit.remove(&child);
-        match self.processes.get(&parent).cloned() {
-            Some(space) => self.processes.insert(child, space),
-            None => self.processes.remove(&child),
-        };
+        self.replace(child, self.processes.get(&parent).cloned());
         match self.programs.get(&parent).copied() {
             Some(program) => self.programs.insert(child, program),
             None => self.programs.remove(&child),
         };
+    }
+
+    /// A process has these mappings from now on.
+    fn replace(&mut self, process: Pid, space: Option<Space>) {
+        self.mapped += space.as_ref().map_or(0, Space::len);
+        let before = match space {
+            Some(space) => self.processes.insert(process, space),
+            None => self.processes.remove(&process),
+        };
+        self.mapped -= before.map_or(0, |before| before.len());
     }
 
     /// The kernel has a function there.
@@ -209,7 +229,7 @@ impl Spaces {
 /// Without the code that was asked for, of which there is none at a checkpoint.
 impl Stored for Spaces {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { processes, kernel, jit, jit_names: _, images: _, programs, codes } = self;
+        let Self { processes, mapped: _, kernel, jit, jit_names: _, images: _, programs, codes } = self;
         codes.images.put(out);
         codes.kernel.put(out);
         codes.jit.put(out);
@@ -221,8 +241,10 @@ impl Stored for Spaces {
 
     fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
         let codes = Codes::of(Stored::take(bytes)?, Stored::take(bytes)?, Stored::take(bytes)?);
+        let processes: HashMap<Pid, Space> = Stored::take(bytes)?;
         let this = Self {
-            processes: Stored::take(bytes)?,
+            mapped: processes.values().map(Space::len).sum(),
+            processes,
             kernel: Stored::take(bytes)?,
             jit: Stored::take(bytes)?,
             jit_names: codes.jit.iter().cloned().zip(0..).collect(),

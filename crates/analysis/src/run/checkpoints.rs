@@ -29,10 +29,12 @@ impl<A: Analysis> Run<'_, A> {
     /// Where reading begins: the last checkpoint before the range that has what the analysis needs, or the
     /// recording's beginning.
     pub(super) fn begins<'r>(&mut self, recording: &'r Recording) -> Ahead<'r> {
-        let needs_events = A::BEFORE || !A::CONTINUES;
+        // Those that need earlier events know them if nothing but a time is chosen.
+        let needs_events = !A::CONTINUES || (A::BEFORE && !self.selection.is_everything());
         let mut time = self.range.begin.min(self.range.end);
         while !needs_events && let Some(checkpoint) = Checkpoint::before(recording, time) {
-            if self.filtered.analysis().take(&checkpoint.known.parts) {
+            let has_all = self.filtered.has_all(&checkpoint.known);
+            if has_all && self.filtered.analysis().take(&checkpoint.known.parts) {
                 return self.continues(recording, checkpoint);
             }
             time = checkpoint.until;
@@ -43,12 +45,18 @@ impl<A: Analysis> Run<'_, A> {
     /// Takes what was known at a checkpoint before the range.
     fn continues<'r>(&mut self, recording: &'r Recording, checkpoint: Checkpoint<'r>) -> Ahead<'r> {
         let Checkpoint { merge, follower, known, bytes, .. } = checkpoint;
-        let Known { events, latest, blind_until, ref losses, .. } = known;
+        let Known { events, latest, blind_until, unseen_until, ref losses, .. } = known;
         self.order = Order::after(latest);
         (self.follower, self.left_out, self.ran.events) = (follower, bytes, events);
         // An event was before, or there would be no checkpoint.
         self.before = true;
         (self.blind_until, self.lost_until) = (blind_until, blind_until);
+        if A::BEFORE {
+            while let Some(unseen) = self.unseen.by(latest) {
+                self.counts_unseen(&unseen);
+            }
+            self.blind_until = blind_until.max(unseen_until.map(|until| until.min(self.range.end)));
+        }
         self.learn_names();
         self.filtered.take(&known);
         for (lost, stream) in losses {
@@ -90,6 +98,7 @@ impl<A: Analysis> Run<'_, A> {
             latest: self.order.latest,
             went_back: self.order.went_back,
             blind_until: self.lost_until,
+            unseen_until: self.blind_until,
             losses: keeper.losses.clone(),
             ..Known::default()
         };
@@ -105,7 +114,7 @@ impl<A: Analysis> Run<'_, A> {
                 break;
             }
             // Where all of it is too much, some readers cannot continue from there: those of the last parts.
-            if known.parts.pop().is_none() && known.counted.take().is_none() {
+            if known.parts.pop().is_none() && known.counted.take().is_none() && known.named.take().is_none() {
                 break;
             }
         }
@@ -118,7 +127,7 @@ pub(super) fn loss_of(&Missing { ref lost, scope, cpu, is_of_others, is_elsewher
     let (from, to) = lost.range.unwrap_or((Timestamp::MIN, Timestamp::MAX));
     // How many events a lost packet had is not known.
     let events = lost.count.filter(|_| lost.kind == LostKind::Events);
-    Loss { scope, cpu, from, to, events, is_of_others, is_elsewhere }
+    Loss { scope, cpu, from, to, events, is_of_others, is_elsewhere, is_of_order: false }
 }
 
 #[cfg(test)]

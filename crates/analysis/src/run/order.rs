@@ -53,6 +53,7 @@ impl Order {
             events: None,
             is_of_others: false,
             is_elsewhere: false,
+            is_of_order: true,
         };
         let is_first = self.doubt.replace(loss).is_none();
         is_first.then_some(loss)

@@ -76,8 +76,8 @@ fn begin(recording: &Recording) -> Result<Timestamp, Error> {
 fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<Timestamp, Error> {
     let filter = Filter { events: vec![event.to_string()], ..Filter::default() };
     let mut selection = Selection::new(&filter, recording)?;
-    let (mut merge, mut seen) = last_before(recording, event, number)
-        .unwrap_or_else(|| (Merge::new(recording, TimeRange::ALL), 0));
+    let (mut merge, mut seen) =
+        last_before(recording, event, number).unwrap_or_else(|| (Merge::new(recording, TimeRange::ALL), 0));
     while let Some(message) = merge.advance()? {
         if let Message::Event(event) = message
             && let Some(stamp) = event.stamp()

@@ -131,8 +131,8 @@ impl Selection {
         }
     }
 
-    /// Whether the filter selects all events.
-    pub(crate) fn is_everything(&self) -> bool {
+    /// Whether the filter selects all events of its time.
+    pub fn is_everything(&self) -> bool {
         self.everything
     }
 

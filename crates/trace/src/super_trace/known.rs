@@ -15,13 +15,15 @@ pub struct Known {
     pub went_back: bool,
     /// Until then, events of programs are missing that were reported as lost.
     pub blind_until: Option<Timestamp>,
+    /// The same with those that buffers overwrote before a snapshot was taken.
+    pub unseen_until: Option<Timestamp>,
     /// Losses so far that last until the pause or longer, each with its stream's place in
     /// [`Recording::streams`](crate::Recording::streams).
     pub losses: Vec<(Lost, usize)>,
     /// What state dumps said of threads.
     pub dumped: Vec<(Tid, Pid, Box<[u8]>)>,
-    /// Names of processes as they were when these last recorded something.
-    pub named: Vec<(Pid, String)>,
+    /// Names of processes as they were when these last recorded something, where there is room for them.
+    pub named: Option<Vec<(Pid, String)>>,
     /// The user threads that LWPs ran when these last recorded something: process, number and name.
     pub carried: Vec<(LwpSerial, (Option<Pid>, Task), String)>,
     /// The names of all events so far, each with their number, where there is room for them.

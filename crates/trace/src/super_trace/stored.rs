@@ -170,6 +170,16 @@ impl<A: Stored, B: Stored, C: Stored> Stored for (A, B, C) {
     }
 }
 
+impl<T: Stored> Stored for [T; 2] {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|value| value.put(out));
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Some([T::take(bytes)?, T::take(bytes)?])
+    }
+}
+
 impl<T: Stored> Stored for Option<T> {
     fn put(&self, out: &mut Vec<u8>) {
         self.is_some().put(out);

@@ -7,9 +7,11 @@ mod tests;
 
 use tracewing_units::{Caller, Chain, LockAddress, Pid, Tid, Timestamp};
 
-pub(super) use self::outcome::{Acquisition, By, Outcome, Request, Wait};
+pub(super) use self::outcome::{Acquisition, By, OF_OUTCOME, Outcome, Request, Wait};
 use super::account::{Kind, Party};
 use super::event::LockEvent;
+use crate::stored::stored;
+use tracewing_trace::super_trace::{Bytes, Stored};
 
 /// A lock that the thread has.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +63,41 @@ pub(super) struct Thread {
     interrupted: Option<Timestamp>,
 }
 
+stored! {
+    OF_THREAD:
+    Held { acquisition at before }
+    Thread {
+        process ended exits request chain spins by held release condition kernel futex interrupted
+    }
+}
+
+impl Stored for GivenBack {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ended(held, end) => (0_u8, (*held, *end)).put(out),
+            Self::Inner(held) => (1_u8, *held).put(out),
+            Self::Unmatched => 2_u8.put(out),
+        }
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Some(match u8::take(bytes)? {
+            0 => Self::Ended(Stored::take(bytes)?, Stored::take(bytes)?),
+            1 => Self::Inner(Stored::take(bytes)?),
+            2 => Self::Unmatched,
+            _ => return None,
+        })
+    }
+}
+
 impl Thread {
+    /// Locks of the kernel belong to no process.
+    pub(super) fn forget_process_of_kernels(&mut self) {
+        if let Some(request) = &mut self.kernel {
+            request.acquisition.by.process = None;
+        }
+    }
+
     /// Handles an event of the thread; `report` receives the results.
     pub(super) fn event(
         &mut self,

@@ -4,6 +4,7 @@ use tracewing_units::{Caller, Chain, Duration, LockAddress, Pid, Task, Tid, Time
 
 use super::super::account::{Kind, Party};
 use crate::images::Epoch;
+use crate::stored::stored;
 
 /// An acquisition: lock, party and place, which [`Account`](crate::Account)s are kept for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,6 +92,13 @@ pub(in super::super) struct Request {
     /// The holder of the lock at that time, as other events show.
     pub(in super::super) holder: Option<Party>,
     pub(in super::super) at: Timestamp,
+}
+
+stored! {
+    OF_OUTCOME:
+    Acquisition { lock kind caller chain by }
+    By { process tid task within epoch }
+    Request { acquisition owner holder at }
 }
 
 impl Outcome {

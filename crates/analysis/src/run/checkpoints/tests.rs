@@ -6,6 +6,7 @@ use crate::critical_path::{CriticalPaths, Target};
 use crate::explanations::Explanations;
 use crate::functions::{FunctionRead, FunctionReader, Functions};
 use crate::latency::{EventPattern, Latency, Nesting, Question};
+use crate::locks::{Bins, Group as LocksBy, LockRead, LockReader, Locks, LocksTable};
 use crate::profile::{ExplanationRead, ExplanationReader, Frames, Group, Image, Profile};
 use crate::run::tests::recordings;
 use crate::run::{Ran, run_apart, run_as};
@@ -25,8 +26,8 @@ use tempfile::TempDir;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::super_trace::{Change, Checkpoint, Fold, Located, Part, Pauses};
 use tracewing_trace::{
-    Checkpoints, Conversion, EventRef, Filter, Format, Listing, Message, Recording, Statistics, ThreadPattern,
-    TimePoint,
+    Checkpoints, Conversion, EventRef, Filter, Format, Listing, Message, Recording, Statistics,
+    ThreadPattern, TimePoint,
 };
 use tracewing_units::{Cpu, Duration, Timestamp};
 
@@ -43,26 +44,28 @@ struct Keeps {
 
 /// Reads what events explain.
 #[derive(Debug, Default)]
-struct Reader(FunctionReader, ExplanationReader);
+struct Reader(FunctionReader, ExplanationReader, LockReader);
 
-type Read = (Option<FunctionRead>, Option<ExplanationRead>);
+type Read = (Option<FunctionRead>, Option<ExplanationRead>, Option<LockRead>);
 
 impl Reader {
     fn read(&mut self, event: &EventRef<'_>) -> Read {
-        (self.0.read(event), self.1.read(event))
+        (self.0.read(event), self.1.read(event), self.2.read(event))
     }
 }
 
 impl Keeps {
     fn learn(&mut self, read: Option<&mut Read>, at: &Located<'_>) {
-        let (function, said) = read.map(|(function, said)| (function.as_ref(), said.take())).unzip();
-        self.explanations.learn(function.flatten(), said.flatten(), at);
+        let none = &mut (None, None, None);
+        let (function, said, lock) = read.unwrap_or(none);
+        self.explanations.learn(function.as_ref(), lock.as_ref(), said.take(), at);
     }
 }
 
 impl Fold for Keeps {
-    fn change(&mut self, _: Change<'_>) {
+    fn change(&mut self, change: Change<'_>) {
         self.changes += 1;
+        self.explanations.change(change);
     }
 }
 
@@ -78,6 +81,10 @@ impl Analysis for Keeps {
     }
 
     fn input(&mut self, input: Input<'_>) {
+        self.explanations.input(input);
+        if let Input::Earlier(_) = input {
+            self.explanations.lacks_changes();
+        }
         if let Input::Earlier(seen) | Input::Event(seen) = input {
             let mut read = self.reader.read(seen.event);
             self.learn(Some(&mut read), &seen.located());
@@ -90,7 +97,7 @@ impl ReadApart for Keeps {
     type Read = Read;
 
     fn read(reader: &mut Reader, event: &EventRef<'_>) -> Option<Read> {
-        Some(reader.read(event)).filter(|read| read.0.is_some() || read.1.is_some())
+        Some(reader.read(event)).filter(|read| read.0.is_some() || read.1.is_some() || read.2.is_some())
     }
 
     fn located(&mut self, read: Option<&mut Read>, at: &Located<'_>) {
@@ -98,15 +105,22 @@ impl ReadApart for Keeps {
     }
 
     fn located_earlier(&mut self, read: Option<&mut Read>, at: &Located<'_>) {
+        self.explanations.lacks_changes();
         self.learn(read, at);
     }
 }
 
 /// All checkpoints of a recording at some times that can be used.
 fn kept(recording: &Recording, times: &[Timestamp]) -> Vec<(Timestamp, Vec<u8>)> {
+    kept_within(recording, times, 0)
+}
+
+/// The same, with a [share](Pauses::share).
+fn kept_within(recording: &Recording, times: &[Timestamp], share: u64) -> Vec<(Timestamp, Vec<u8>)> {
     let [own, other, none] = [(false, times), (true, times), (true, &[][..])].map(|(ahead, times)| {
         let (mut keeps, mut go_on) = (Keeps::default(), |_| ControlFlow::Continue(()));
-        let pauses = Pauses::at(times.to_vec());
+        let mut pauses = Pauses::at(times.to_vec());
+        pauses.share = share;
         let ran = run_apart(recording, &mut keeps, ahead, pauses, &mut go_on).unwrap();
         (keeps, format!("{ran:?}"))
     });
@@ -158,6 +172,9 @@ fn results(recording: &Recording, filter: &Filter, ahead: bool) -> Vec<String> {
         format!("{:?}", functions.finish(ran, &mut |function| format!("{function:?}")))
     });
     result!(Profile::new(), samples);
+    result!(Locks::new(LocksBy::Lock, Bins::Log), table_of_locks);
+    result!(Locks::new(LocksBy::Thread, Bins::Linear), table_of_locks);
+    result!(Locks::new(LocksBy::Chain, Bins::Log), table_of_locks);
     let pattern = |name: &str| name.parse::<EventPattern>().unwrap();
     let question = Question {
         begin: pattern("sched_waking"),
@@ -239,6 +256,27 @@ fn copy(recording: &Recording, filter: &Filter, explained: bool) -> String {
 fn table_of_threads(threads: Threads, ran: &Ran) -> String {
     let table = threads.finish(ran);
     format!("{:?} {:?} {} {:?}", table.threads, table.user_threads, table.strangers, table.processes())
+}
+
+fn table_of_locks(locks: Locks, ran: &Ran) -> String {
+    let table = &locks.finish(ran);
+    let LocksTable { rows, histogram, graph, across_awaits, shadowed, .. } = table;
+    // Those of the same line have no order, nor have the parties of one.
+    let mut lines: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let of = &row.account;
+            let counts = (of.kinds, of.acquired, of.refused, of.unknown_waits, of.unknown_holds, of.unpaired);
+            let times = (of.waits, of.holds, of.has_tickets, of.spins, of.owner());
+            let names = (&row.process_name, &row.task_name, &row.owner_name, &row.frames);
+            format!("{:?} {:?} {counts:?} {times:?} {names:?}", row.process, row.subject)
+        })
+        .collect();
+    lines.extend(graph.edges.iter().map(|edge| format!("{edge:?}")));
+    lines.sort_unstable();
+    let counts = (table.incomplete, table.strangers, table.unknown_depths, table.duration_ns, table.unpaired);
+    let lacks = (table.lacks_holds, table.lacks_owners, graph.cycles.len());
+    format!("{lines:#?} {histogram:?} {across_awaits:?} {shadowed:?} {counts:?} {lacks:?}")
 }
 
 /// A copy of a recording of which packets are missing or in another order.

@@ -13,7 +13,7 @@ use crate::super_trace::lwp::{Carries, Dumped, Lwp, Program, Sight, State as Lwp
 use crate::super_trace::origins::Origins;
 use crate::super_trace::serial::{LwpSerial, TaskSerial};
 use crate::super_trace::user_thread::{Key, Owner, State as TaskState, UserThread};
-use tracewing_units::{Cpu, Origin, Pid, Task, Tid, Timestamp};
+use tracewing_units::{Caller, Chain, Cpu, LockAddress, Origin, Pid, Task, Ticket, Tid, Timestamp};
 
 /// Changes with the list of types and fields.
 pub(in super::super) const SHAPE: u64 = shape(LIST);
@@ -79,7 +79,7 @@ macro_rules! stored {
 }
 
 stored! {
-    wrapped { Tid Pid Cpu Task Origin LwpSerial TaskSerial Owner }
+    wrapped { Tid Pid Cpu Task Origin Caller Chain LockAddress Ticket LwpSerial TaskSerial Owner }
     structs {
         Lwp {
             serial tid process name followed is_kernel switches preemptions migrations wakeups system_calls
@@ -101,7 +101,7 @@ stored! {
             cpu interrupt call mode is_kernel process tid name lwp user_thread user_thread_serial
         }
         Lost { kind count range }
-        Known { events latest went_back blind_until losses dumped named carried counted parts }
+        Known { events latest went_back blind_until unseen_until losses dumped named carried counted parts }
         Part { kind bytes }
     }
     enums {

@@ -1,0 +1,170 @@
+//! What an analysis of locks knows of earlier events, as a part of a checkpoint.
+//!
+//! It is that of a run that gets all events, whose lines have no times yet. A run with a filter gets other
+//! ones: whether a name or a condition lets an event pass is decided at that event, so that of what is open
+//! at a checkpoint, it may know less, or, without an end, more.
+
+use std::collections::HashMap;
+
+use tracewing_trace::super_trace::{Bytes, Change, Fold, Located, Part, Stored};
+use tracewing_units::{LockAddress, Pid};
+
+use super::account::{Bins, Kind, Party};
+use super::table::Group;
+use super::uses::LockRead;
+use super::{Locks, places, thread, tickets};
+use crate::analysis::{Analysis, Input};
+use crate::names::Names;
+use crate::stored::PartKind;
+use crate::{images, programs};
+
+/// Changes with what is stored.
+const SHAPE: u64 =
+    thread::OF_THREAD ^ thread::OF_OUTCOME ^ tickets::SHAPE ^ places::SHAPE ^ images::SHAPE ^ programs::SHAPE;
+
+/// A call chain takes as much as so many other things.
+const CHAIN: usize = 16;
+
+/// Follows locks for checkpoints.
+#[derive(Debug)]
+pub(crate) struct EarlierLocks {
+    locks: Locks,
+    names: Names,
+}
+
+impl EarlierLocks {
+    /// One that has seen nothing yet.
+    pub(crate) fn new() -> Self {
+        // For lines of parties, the processes are known of those that wait for locks of the kernel.
+        Self { locks: Locks::new(Group::Task, Bins::default()), names: Names::default() }
+    }
+
+    /// Takes the next event, of which this was read.
+    #[inline]
+    pub(crate) fn learn(&mut self, read: Option<&LockRead>, at: &Located<'_>) {
+        let Self { locks, names } = self;
+        if locks.follows(at)
+            && let Some(LockRead(level, event)) = read
+        {
+            locks.located(*level, event.clone(), at, |name| names.get(name).to_owned());
+        }
+    }
+
+    /// Takes a change, of which only ends matter, as in a run whose range has not begun.
+    pub(crate) fn change(&mut self, change: Change<'_>) {
+        if let Change::LwpEnds { .. } | Change::UserThreadEnds { .. } = change {
+            self.locks.change(change);
+        }
+    }
+
+    /// Takes what is neither.
+    pub(crate) fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Name { name, text } => self.names.learn(name, text),
+            // Before a range, the order of events is not doubted.
+            Input::Lost(lost) if lost.is_of_order => {}
+            Input::Dumped { .. } | Input::Lost(_) | Input::LossOver { .. } => self.locks.input(input),
+            _ => {}
+        }
+    }
+
+    /// How many things are known.
+    pub(crate) fn count(&self) -> usize {
+        let Locks { threads, silent, totals, names, task_names, places, .. } = &self.locks;
+        let known = [threads.len(), silent.len(), totals.owners.len(), names.len(), task_names.len()];
+        known.iter().sum::<usize>() + places.count(CHAIN)
+    }
+
+    /// As a part of a checkpoint.
+    pub(crate) fn part(&self) -> Part {
+        PartKind::Locks.part(SHAPE, &self.locks)
+    }
+}
+
+impl Locks {
+    /// Takes what was known at a checkpoint; false if that is not there.
+    pub(super) fn take_part(&mut self, parts: &[Part]) -> bool {
+        let Some(mut found) = PartKind::Locks.take::<Self>(SHAPE, parts) else { return false };
+        if !self.totals.is_by_party() {
+            found.threads.values_mut().for_each(thread::Thread::forget_process_of_kernels);
+        }
+        let of = &mut found.totals;
+        self.totals.owners = std::mem::take(&mut of.owners);
+        (self.totals.have_held, self.totals.blind) = (of.have_held, of.blind);
+        std::mem::swap(&mut self.totals, &mut found.totals);
+        std::mem::swap(&mut self.reader, &mut found.reader);
+        *self = found;
+        true
+    }
+}
+
+/// Without what is counted.
+impl Stored for Locks {
+    fn put(&self, out: &mut Vec<u8>) {
+        #[rustfmt::skip] // A list, which is complete.
+        let Self {
+            reader: _, programs, threads, silent, tickets, kernel, totals, names, task_names, places, shadowed,
+            strangers: _,
+        } = self;
+        programs.put(out);
+        threads.put(out);
+        silent.put(out);
+        tickets.put(out);
+        kernel.put(out);
+        let is_held = |(_, owners): &(&(Option<Pid>, LockAddress), &Vec<Party>)| !owners.is_empty();
+        let held = totals.owners.iter().filter(is_held).map(|(lock, owners)| (*lock, owners.clone()));
+        held.collect::<HashMap<_, _>>().put(out);
+        totals.have_held.put(out);
+        totals.blind.put(out);
+        names.put(out);
+        task_names.put(out);
+        places.put(out);
+        shadowed.put(out);
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        let mut this = Self::new(Group::default(), Bins::default());
+        this.programs = Stored::take(bytes)?;
+        this.threads = Stored::take(bytes)?;
+        this.silent = Stored::take(bytes)?;
+        this.tickets = Stored::take(bytes)?;
+        this.kernel = Stored::take(bytes)?;
+        this.totals.owners = Stored::take(bytes)?;
+        this.totals.have_held = Stored::take(bytes)?;
+        this.totals.blind = Stored::take(bytes)?;
+        this.names = Stored::take(bytes)?;
+        this.task_names = Stored::take(bytes)?;
+        this.places = Stored::take(bytes)?;
+        this.shadowed = Stored::take(bytes)?;
+        Some(this)
+    }
+}
+
+impl Stored for Kind {
+    fn put(&self, out: &mut Vec<u8>) {
+        (*self as u8).put(out);
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Self::of_number(u8::take(bytes)?)
+    }
+}
+
+impl Stored for Party {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Thread(tid) => (0_u8, *tid).put(out),
+            Self::Task(process, task) => (1_u8, *process, *task).put(out),
+            Self::Place(process, caller) => (2_u8, *process, *caller).put(out),
+        }
+    }
+
+    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Some(match u8::take(bytes)? {
+            0 => Self::Thread(Stored::take(bytes)?),
+            1 => Self::Task(Stored::take(bytes)?, Stored::take(bytes)?),
+            2 => Self::Place(Stored::take(bytes)?, Stored::take(bytes)?),
+            _ => return None,
+        })
+    }
+}
