@@ -1,5 +1,5 @@
-//! What events explain of later ones, whichever threads they are of: where code is, what it is called, and which
-//! locks are held and waited for. Analyses of functions, samples and locks take it from a checkpoint.
+//! What events explain of later ones, whichever threads they are of: where code is, what it is called, and
+//! which locks are held and waited for. Analyses of functions, samples and locks take it from a checkpoint.
 
 use crate::analysis::Input;
 use crate::functions::{Code, FunctionRead};

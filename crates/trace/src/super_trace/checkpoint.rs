@@ -136,8 +136,8 @@ impl Pause {
         self.stop.as_ref().map(|stop| stop.bytes)
     }
 
-    /// The names of all events so far, each with their number, for [`Known::counted`]; `None` if no checkpoint
-    /// can be made.
+    /// The names of all events so far, each with their number, for [`Known::counted`]; `None` if no
+    /// checkpoint can be made.
     pub fn counted(&self) -> Option<Vec<(String, u64)>> {
         self.stop.as_ref().map(|stop| stop.counted.clone())
     }
