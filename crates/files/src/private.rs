@@ -1,6 +1,7 @@
 //! Files that only this user may read: written under a temporary name, locked while they are, and put in
 //! place when they are complete.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,6 +21,8 @@ use crate::{Dir, Refused};
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 /// In a folder with this permission, users rename and remove only what is their own.
 const STICKY: u32 = 0o1000;
+/// How many names are tried.
+const ATTEMPTS: u32 = 1000;
 /// End of temporary names.
 const UNFINISHED: &str = ".unfinished";
 
@@ -30,12 +33,26 @@ impl Dir {
     /// # Errors
     /// The file cannot be created.
     pub fn create_private_file(&self, name: &str) -> io::Result<(String, File)> {
-        let temporary = format!(".{name}.{}{UNFINISHED}", std::process::id());
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(self, &temporary, flags, PRIVATE)?;
-        // Some file systems have no locks.
-        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok((temporary, file.into()))
+        let mut attempt = 0;
+        loop {
+            let temporary = format!(".{name}.{}.{attempt}{UNFINISHED}", std::process::id());
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            attempt += 1;
+            let file = match openat(self, &temporary, flags, PRIVATE) {
+                Err(Errno::EXIST) if attempt < ATTEMPTS => continue,
+                file => file?,
+            };
+            // Some file systems have no locks.
+            let is_taken = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+            // Before the file was locked, another thread or process may have found it abandoned. It removes
+            // it, so this one must not: another file may have the name then.
+            if !is_taken && is_still(&file, self, temporary.as_ref()) {
+                return Ok((temporary, file.into()));
+            }
+            if attempt == ATTEMPTS {
+                return Err(Errno::AGAIN.into());
+            }
+        }
     }
 
     /// Gives a complete file its name, in place of the file that has it.
@@ -55,19 +72,21 @@ impl Dir {
     /// The folder cannot be read.
     pub fn remove_abandoned(&self) -> io::Result<()> {
         for name in self.entries()? {
-            let is_temporary = name.to_str().is_some_and(|name| name.ends_with(UNFINISHED));
-            if is_temporary && self.is_abandoned(&name) {
-                let _ = unlinkat(self, &name, AtFlags::empty());
+            if name.to_str().is_some_and(|name| name.ends_with(UNFINISHED)) {
+                self.remove_if_abandoned(&name);
             }
         }
         Ok(())
     }
 
-    /// Whether no process has locked a file; false if that is unknown.
-    fn is_abandoned(&self, name: &std::ffi::OsStr) -> bool {
+    /// Removes a file that no process has locked. It is locked until it is removed: only then is the name
+    /// still that of this file.
+    fn remove_if_abandoned(&self, name: &OsStr) {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(file) = openat(self, name, flags, Mode::empty()) else { return false };
-        flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_still(&file, self, name)
+        let Ok(file) = openat(self, name, flags, Mode::empty()) else { return };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_still(&file, self, name) {
+            let _ = unlinkat(self, name, AtFlags::empty());
+        }
     }
 
     /// The path of this folder without links. Only this user and root can put another folder in its place.
@@ -108,7 +127,7 @@ impl Dir {
 }
 
 /// Whether a name is still that of an open file.
-fn is_still(file: &OwnedFd, folder: &Dir, name: &std::ffi::OsStr) -> bool {
+fn is_still(file: &OwnedFd, folder: &Dir, name: &OsStr) -> bool {
     let of = |data: Result<rustix::fs::Stat, Errno>| data.ok().map(|data| (data.st_dev, data.st_ino));
     of(fstat(file)).is_some_and(|id| of(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)) == Some(id))
 }
@@ -117,6 +136,8 @@ fn is_still(file: &OwnedFd, folder: &Dir, name: &std::ffi::OsStr) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::thread;
 
     #[test]
     fn files_are_private_and_those_of_the_dead_are_removed() {
@@ -134,5 +155,27 @@ mod tests {
         folder.supersede(&temporary, "a").unwrap();
         assert!(folder.has("a") && !folder.has(&temporary));
         assert!(folder.free_bytes().unwrap() > 0);
+    }
+
+    #[test]
+    fn a_new_file_is_not_taken_for_an_abandoned_one() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Dir::private(&place.path().join("cache")).unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Relaxed) {
+                        folder.remove_abandoned().unwrap();
+                    }
+                });
+            }
+            let made: io::Result<()> = (0..5_000).try_for_each(|_| {
+                let (temporary, _file) = folder.create_private_file("a")?;
+                folder.supersede(&temporary, "a")
+            });
+            is_over.store(true, Relaxed);
+            made.unwrap();
+        });
     }
 }
