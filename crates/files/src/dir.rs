@@ -16,6 +16,7 @@ use rustix::fs::{
     fstat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::Refused;
 
@@ -94,6 +95,25 @@ impl Dir {
     pub fn below(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = name.as_ref();
         Ok(Self::new(&self.path().join(name), open_below(self.as_fd(), name)?))
+    }
+
+    /// The same; `None` if there is no folder of this name that this process may read.
+    ///
+    /// # Errors
+    /// The system cannot open it now: this process has too many descriptors, for example.
+    pub fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Self>> {
+        let name = name.as_ref();
+        let folder = found(open_below(self.as_fd(), name))?;
+        Ok(folder.map(|folder| Self::new(&self.path().join(name), folder)))
+    }
+
+    /// The folder in which this one is, to read its entries, wherever both are moved later.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn above(&self) -> io::Result<Self> {
+        let path = self.path().parent().unwrap_or(Path::new(".."));
+        Ok(Self::new(path, open_below(self.as_fd(), OsStr::new(".."))?))
     }
 
     /// A new file, open for reading and writing.
@@ -214,6 +234,12 @@ impl Dir {
         }
     }
 
+    /// Whether something of this name is there, and belongs to this process's effective user.
+    pub fn has_own(&self, name: impl AsRef<OsStr>) -> bool {
+        let data = statat(self, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW);
+        data.is_ok_and(|data| data.st_uid == geteuid().as_raw())
+    }
+
     /// Whether the name exists, as a file or anything else.
     pub fn has(&self, name: impl AsRef<OsStr>) -> bool {
         statat(self, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
@@ -269,14 +295,19 @@ impl Dir {
         tried == Err(Errno::WOULDBLOCK)
     }
 
-    /// Bytes of all files in it and in the folders below it.
+    /// Bytes of all files in it and in the folders below it, as far as these can be read.
     pub fn size(&self) -> u64 {
-        size_below(self.as_fd(), DEEPEST)
+        let names = self.entries().unwrap_or_default();
+        names.iter().map(|name| self.size_of(name).unwrap_or(0)).sum()
     }
 
-    /// Bytes of a file, or of all files in a folder and in the folders below it; links are not followed.
-    pub fn size_of(&self, name: impl AsRef<OsStr>) -> u64 {
-        size_at(self.as_fd(), name.as_ref(), DEEPEST)
+    /// Bytes of a file, or of all files in a folder and in the folders below it; links are not followed. What
+    /// this process may not read has none, nor has what is not there.
+    ///
+    /// # Errors
+    /// The system cannot open a folder now: this process has too many descriptors, for example.
+    pub fn size_of(&self, name: impl AsRef<OsStr>) -> io::Result<u64> {
+        Ok(size_at(self.as_fd(), name.as_ref(), DEEPEST)?)
     }
 }
 
@@ -314,17 +345,23 @@ fn remove_below(parent: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Resul
     Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
 }
 
-fn size_below(folder: BorrowedFd<'_>, depth: usize) -> u64 {
-    names(folder).into_iter().flatten().map(|name| size_at(folder, &name, depth)).sum()
+/// What was opened; `None` if it is not there, is of another kind, or may not be read.
+fn found<T>(opened: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match opened {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-fn size_at(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> u64 {
-    let Ok(data) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return 0 };
+fn size_at(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> Result<u64, Errno> {
+    let Some(data) = found(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))? else { return Ok(0) };
     match FileType::from_raw_mode(data.st_mode as RawMode) {
         FileType::Directory if depth > 0 => {
-            open_below(folder, name).map_or(0, |below| size_below(below.as_fd(), depth - 1))
+            let Some(below) = found(open_below(folder, name))? else { return Ok(0) };
+            names(below.as_fd())?.iter().map(|name| size_at(below.as_fd(), name, depth - 1)).sum()
         }
-        FileType::RegularFile => data.st_size.try_into().unwrap_or(0),
-        _ => 0,
+        FileType::RegularFile => Ok(data.st_size.try_into().unwrap_or(0)),
+        _ => Ok(0),
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path};
 
 use rustix::fs::{FileType, Mode, OFlags, RawMode, ResolveFlags, fstat, open, openat, openat2};
@@ -26,6 +26,14 @@ impl Tree {
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         Ok(Self(open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    /// A folder that is open, wherever it is now.
+    ///
+    /// # Errors
+    /// The system call fails.
+    pub fn of(folder: impl AsFd) -> io::Result<Self> {
+        Ok(Self(openat(folder, ".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
     /// Opens the regular file `path`, which is below the folder `root`, as [`Tree::file`] does.

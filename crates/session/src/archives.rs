@@ -204,7 +204,7 @@ impl Archives {
     /// None yet: the recording is written to its own folder.
     pub(crate) fn new(root: Folder, options: Rotate, on_archive: Option<OnArchive>, begin: Cycles) -> Self {
         let folder = root.clone();
-        let shared = options.shared.map(|most| Shared::new(most, root.path().to_owned()));
+        let shared = options.shared.map(|most| Shared::new(most, root.dir()));
         let now = Instant::now();
         Self {
             root,

@@ -55,8 +55,10 @@ const MOST_LISTED: usize = 1000;
 /// Bytes that have to be free on the disk for each byte of the last snapshot, so that snapshots do not fill
 /// it.
 const FREE: u64 = 4;
-/// Time between two looks whether other recorders of the session have begun or ended.
+/// Least time between two looks whether other recorders of the session have begun or ended, and how many
+/// times as long as a look itself it is.
 const LOOK: Duration = Duration::from_secs(1);
+const PART: u32 = 20;
 
 /// The cause of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +98,7 @@ pub(crate) enum NoSnapshot {
 impl Flight {
     pub(crate) fn new(output: Dir, on: SnapshotOn, options: Rotate) -> Self {
         let asked = Budget::new(ASKED.0, ASKED.1, Instant::now());
-        let share = options.shared.map(|most| Share::new(most, output.path()));
+        let share = options.shared.map(|most| Share::new(most, &output));
         Self {
             output,
             on,
@@ -132,7 +134,8 @@ impl Flight {
         self.make_room(Instant::now())
     }
 
-    /// The same if others have come that take part of the room: looks at most every second.
+    /// The same if others have come that take part of the room: looks at most every second, less often if
+    /// that takes long.
     ///
     /// # Errors
     /// As of [`Flight::add`].
@@ -146,8 +149,9 @@ impl Flight {
 
     /// Bytes that all may have now.
     fn most(&mut self, now: Instant) -> Option<u64> {
-        self.next_look = now + LOOK;
-        let share = self.share.as_mut().and_then(Share::bytes);
+        let begin = Instant::now();
+        let share = self.share.as_mut().map(|share| share.bytes(now));
+        self.next_look = now + LOOK.max(begin.elapsed() * PART);
         [self.options.total, share].into_iter().flatten().min()
     }
 
@@ -215,7 +219,8 @@ mod tests {
         flight.begun += 1;
         let name = format!("snapshot-{}", flight.begun);
         let folder = flight.output.path().join(&name);
-        std::fs::create_dir(&folder).unwrap();
+        flight.output.make(&name).unwrap();
+        flight.output.release(&name);
         flight.add(SnapshotSummary {
             folder,
             state: State::Complete,
@@ -256,24 +261,40 @@ mod tests {
     /// A recorder of the same session begins, and takes part of the room.
     #[test]
     fn snapshots_go_when_another_recorder_needs_the_room() {
-        let session = tempfile::tempdir().unwrap();
-        let own = session.path().join("own");
-        std::fs::create_dir(&own).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let session = place.path().join("start");
+        let own = session.join("own");
+        std::fs::create_dir_all(&own).unwrap();
         let mut flight = flight_with(&own, Rotate { shared: Some(6), ..Rotate::default() });
         (0..6).for_each(|_| take(&mut flight).unwrap());
         assert_eq!(on_disk(&own), 6);
-        let (other, _) = Dir::create(&session.path().join("other")).unwrap();
+        let (other, _) = Dir::create(&session.join("other")).unwrap();
         other.lock();
-        let now = Instant::now();
-        flight.look(now).unwrap();
+        flight.look(flight.next_look - Duration::from_nanos(1)).unwrap();
         assert_eq!(on_disk(&own), 6, "it has looked just now");
-        flight.look(now + LOOK).unwrap();
+        flight.look(flight.next_look).unwrap();
         assert_eq!(on_disk(&own), 3, "the other one has a half");
         take(&mut flight).unwrap();
         assert_eq!(on_disk(&own), 3);
         drop(other);
         (0..6).for_each(|_| take(&mut flight).unwrap());
         assert_eq!((on_disk(&own), flight.totals.removed.count), (6, 7), "it has all again");
+    }
+
+    #[test]
+    fn the_room_is_bounded_after_the_session_was_moved() {
+        let place = tempfile::tempdir().unwrap();
+        let (session, moved) = (place.path().join("start"), place.path().join("moved"));
+        std::fs::create_dir_all(session.join("own")).unwrap();
+        let mut flight = flight_with(&session.join("own"), Rotate { shared: Some(6), ..Rotate::default() });
+        (0..6).for_each(|_| take(&mut flight).unwrap());
+        std::fs::rename(&session, &moved).unwrap();
+        (0..2).for_each(|_| take(&mut flight).unwrap());
+        assert_eq!(on_disk(&moved.join("own")), 6);
+        let (other, _) = Dir::create(&moved.join("other")).unwrap();
+        other.lock();
+        flight.look(flight.next_look).unwrap();
+        assert_eq!(on_disk(&moved.join("own")), 3, "the other one has a half");
     }
 
     #[test]

@@ -8,8 +8,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use tracewing_consumer::description::{DESCRIPTION, IS_TRIGGER};
 use tracewing_consumer::folder::USER;
@@ -19,16 +20,24 @@ use crate::archive_names::FOLDER;
 
 /// Bytes of a description in which its first members are.
 const BEGIN: u64 = 4096;
+/// Time between two looks at how much a recorder has left that has ended: programs may still move it away.
+const ENDED: Duration = Duration::from_secs(60);
 
 /// The session's folder, and what is known of its recorders.
 pub(crate) struct Share {
     /// Bytes that all channels may have.
     most: u64,
-    folder: PathBuf,
+    /// Open from the begin on, since it may be moved, and another one be put in its place; `None` if it could
+    /// not be opened.
+    session: Option<Dir>,
     /// The name of this recorder's folder.
     own: OsString,
-    /// By their folders, those that are no flight recorders.
+    /// What the last look has found.
+    bytes: u64,
+    /// By the folders of recorders that live, those that are no flight recorders.
     known: BTreeMap<OsString, Kind>,
+    /// By the folders of those that do not, how many bytes they had, and when.
+    ended: BTreeMap<OsString, (u64, Instant)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,54 +49,91 @@ enum Kind {
     Trigger,
     /// Writes a trace that is not described yet.
     Beginning,
+    /// Does not live.
+    Ended,
+    /// Is no folder, such as a log.
+    File,
 }
 
 impl Share {
-    pub(crate) fn new(most: u64, output: &Path) -> Self {
-        let own = output.file_name().map(OsStr::to_owned).unwrap_or_default();
-        let folder = output.parent().map(ToOwned::to_owned).unwrap_or_default();
-        Self { most, folder, own, known: BTreeMap::new() }
+    /// For the recorder that writes to `output`.
+    pub(crate) fn new(most: u64, output: &Dir) -> Self {
+        let own = output.path().file_name().map(OsStr::to_owned).unwrap_or_default();
+        let (session, known, ended) = (output.above().ok(), BTreeMap::new(), BTreeMap::new());
+        Self { most, session, own, bytes: most, known, ended }
     }
 
-    /// Bytes that this recorder's snapshots may have at present; `None` if the folder cannot be read.
-    pub(crate) fn bytes(&mut self) -> Option<u64> {
-        let parent = Dir::parent(self.folder.parent()?).ok()?;
-        let session = parent.below(self.folder.file_name()?).ok()?;
+    /// Bytes that this recorder's snapshots may have at present. If the folder cannot be read now, it is as
+    /// before.
+    pub(crate) fn bytes(&mut self, now: Instant) -> u64 {
+        self.bytes = self.look(now).unwrap_or(self.bytes);
+        self.bytes
+    }
+
+    fn look(&mut self, now: Instant) -> io::Result<u64> {
+        let session = self.session.clone().ok_or(io::ErrorKind::NotFound)?;
         let (mut taken, mut flights, mut has_channel) = (0_u64, 1, false);
-        for name in session.entries().ok()? {
-            if name == self.own {
-                continue;
-            }
-            let living = session.below(&name).ok().filter(Dir::is_locked);
-            match living.map(|folder| self.kind(&name, &folder)) {
-                Some(Kind::Flight) => flights += 1,
-                Some(Kind::Channel) => has_channel = true,
-                Some(Kind::Trigger | Kind::Beginning) | None => {
-                    taken = taken.saturating_add(session.size_of(&name));
+        let names = session.entries()?;
+        self.known.retain(|name, _| names.contains(name));
+        self.ended.retain(|name, _| names.contains(name));
+        // What others have put there takes nothing from this user's recorders.
+        let own = self.own.clone();
+        for name in names.iter().filter(|name| **name != own && session.has_own(name)) {
+            let kind = match session.folder(name)? {
+                Some(folder) => self.kind(name, &folder)?,
+                None => Kind::File,
+            };
+            let bytes = match kind {
+                Kind::Flight => {
+                    flights += 1;
+                    continue;
                 }
-            }
+                Kind::Channel => {
+                    has_channel = true;
+                    continue;
+                }
+                Kind::Ended => self.size_of_ended(&session, name, now)?,
+                Kind::Trigger | Kind::Beginning | Kind::File => session.size_of(name)?,
+            };
+            taken = taken.saturating_add(bytes);
         }
         let rest = self.most.saturating_sub(taken);
-        Some(if has_channel { rest / 2 } else { rest } / flights)
+        Ok(if has_channel { rest / 2 } else { rest } / flights)
     }
 
-    fn kind(&mut self, name: &OsString, folder: &Dir) -> Kind {
+    fn kind(&mut self, name: &OsString, folder: &Dir) -> io::Result<Kind> {
+        if !folder.is_locked() {
+            self.known.remove(name);
+            return Ok(Kind::Ended);
+        }
+        self.ended.remove(name);
         if let Some(known) = self.known.get(name) {
-            return *known;
+            return Ok(*known);
         }
         if ![USER, FOLDER, DESCRIPTION].iter().any(|part| folder.has(part)) {
-            return Kind::Flight;
+            return Ok(Kind::Flight);
+        }
+        if !folder.has(DESCRIPTION) {
+            return Ok(Kind::Beginning);
         }
         let mut begin = Vec::new();
-        let read = Tree::open(folder.path()).and_then(|folder| folder.file(Path::new(DESCRIPTION)));
-        if !read.is_ok_and(|file| file.take(BEGIN).read_to_end(&mut begin).is_ok()) {
-            return Kind::Beginning;
-        }
+        Tree::of(folder)?.file(Path::new(DESCRIPTION))?.take(BEGIN).read_to_end(&mut begin)?;
         // What others have named has no line of its own there.
         let is_trigger = String::from_utf8_lossy(&begin).lines().any(|line| line.trim() == IS_TRIGGER);
         let kind = if is_trigger { Kind::Trigger } else { Kind::Channel };
         self.known.insert(name.clone(), kind);
-        kind
+        Ok(kind)
+    }
+
+    fn size_of_ended(&mut self, session: &Dir, name: &OsString, now: Instant) -> io::Result<u64> {
+        if let Some((bytes, _)) =
+            self.ended.get(name).filter(|(_, seen)| now.saturating_duration_since(*seen) < ENDED)
+        {
+            return Ok(*bytes);
+        }
+        let bytes = session.size_of(name)?;
+        self.ended.insert(name.clone(), (bytes, now));
+        Ok(bytes)
     }
 }
 
@@ -117,9 +163,13 @@ mod tests {
     fn the_room_is_divided_among_the_recorders_that_live() {
         let place = tempfile::tempdir().unwrap();
         let session = place.path();
-        let _own = recorder(session, "own", None);
-        let mut share = Share::new(MOST, &session.join("own"));
-        let mut bytes = || share.bytes().unwrap();
+        let own = recorder(session, "own", None);
+        let mut share = Share::new(MOST, &own);
+        let mut now = Instant::now();
+        let mut bytes = || {
+            now += ENDED;
+            share.bytes(now)
+        };
         write(session, "own/snapshot-1/stream", 9000);
         write(session, "own.log", 100);
         assert_eq!(bytes(), MOST - 100, "there is no other");
@@ -149,16 +199,79 @@ mod tests {
     fn a_recorder_that_begins_is_no_flight_recorder() {
         let place = tempfile::tempdir().unwrap();
         let session = place.path();
-        let _own = recorder(session, "own", None);
-        let mut share = Share::new(MOST, &session.join("own"));
+        let own = recorder(session, "own", None);
+        let mut share = Share::new(MOST, &own);
+        let now = Instant::now();
         let begins = recorder(session, "begins", None);
         fs::create_dir(session.join("begins").join(USER)).unwrap();
-        assert_eq!(share.bytes(), Some(MOST));
+        assert_eq!(share.bytes(now), MOST);
         // It is described now; what it records is called like a member of a trigger.
         let text = format!("{{\n  \"command\": [\n    \"{}\"", IS_TRIGGER.replace('"', "\\\""));
         fs::write(session.join("begins").join(DESCRIPTION), text).unwrap();
-        assert_eq!(share.bytes(), Some(MOST / 2));
+        assert_eq!(share.bytes(now), MOST / 2);
         drop(begins);
-        assert!(share.bytes().unwrap() < MOST);
+        assert!(share.bytes(now) < MOST);
+    }
+
+    #[test]
+    fn what_has_ended_is_walked_once_a_minute() {
+        let place = tempfile::tempdir().unwrap();
+        let session = place.path();
+        let own = recorder(session, "own", None);
+        let mut share = Share::new(MOST, &own);
+        let (now, later) = (Instant::now(), Instant::now() + ENDED);
+        write(session, "channel/archives/x", 1000);
+        write(session, &format!("channel/{DESCRIPTION}"), 0);
+        assert_eq!(share.bytes(now), MOST - 1000);
+        write(session, "channel/archives/y", 1000);
+        assert_eq!(share.bytes(now + ENDED / 2), MOST - 1000, "it is known");
+        assert_eq!(share.bytes(later), MOST - 2000);
+        // A recorder that has lived since has written more.
+        let channel = Dir::parent(session).unwrap().below("channel").unwrap();
+        channel.lock();
+        assert_eq!(share.bytes(later), MOST / 2);
+        write(session, "channel/archives/z", 1000);
+        drop(channel);
+        assert_eq!(share.bytes(later), MOST - 3000);
+        // Another one gets the name.
+        fs::remove_dir_all(session.join("channel")).unwrap();
+        assert_eq!(share.bytes(later), MOST);
+        let _flight = recorder(session, "channel", None);
+        assert_eq!(share.bytes(later), MOST / 2);
+        assert!(share.known.is_empty() && share.ended.is_empty());
+    }
+
+    /// As if another user that may rename the session's folder put one in its place whose recorders all live.
+    #[test]
+    fn another_folder_in_its_place_takes_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let session = place.path().join("start");
+        fs::create_dir(&session).unwrap();
+        let own = recorder(&session, "own", None);
+        let mut share = Share::new(MOST, &own);
+        fs::rename(&session, place.path().join("moved")).unwrap();
+        fs::create_dir(&session).unwrap();
+        let _others = ["1", "2", "3"].map(|name| recorder(&session, name, None));
+        let now = Instant::now();
+        assert_eq!(share.bytes(now), MOST);
+        let _other = recorder(&place.path().join("moved"), "other", None);
+        assert_eq!(share.bytes(now), MOST / 2, "one of the session");
+        share.session = None;
+        assert_eq!(share.bytes(now), MOST / 2, "what cannot be read is as before");
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_takes_nothing() {
+        if !tracewing_testing::am_root() {
+            return tracewing_testing::skip(tracewing_testing::Cause::Root, "not root");
+        }
+        let place = tempfile::tempdir().unwrap();
+        let session = place.path();
+        let own = recorder(session, "own", None);
+        let _others = ["1", "2"].map(|name| recorder(session, name, None));
+        let mut share = Share::new(MOST, &own);
+        assert_eq!(share.bytes(Instant::now()), MOST / 3);
+        std::os::unix::fs::chown(session.join("1"), Some(tracewing_testing::NOBODY), None).unwrap();
+        assert_eq!(share.bytes(Instant::now()), MOST / 2);
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::io;
 use std::time::{Duration, Instant};
 
 use tracewing_files::Dir;
@@ -29,15 +29,14 @@ const GROWING: usize = 2;
 pub(crate) struct Shared {
     /// Bytes that all may have.
     most: u64,
-    /// The folder that has one for each channel.
-    folder: PathBuf,
+    /// The folder that has one for each channel: open from the begin on, since it may be moved, and another
+    /// one be put in its place; `None` if it could not be opened.
+    session: Option<Dir>,
     /// The name of this recorder's folder in it.
     own: OsString,
     next_look: Option<Instant>,
-    /// Bytes of the others at the last look, and what is not in archives.
-    bytes: u64,
-    /// The archives that the others can remove, by their age, each with its recorder's folder and bytes.
-    archives: BTreeMap<(Age, OsString), u64>,
+    /// What the last look has found.
+    others: Others,
     /// Bytes of archives that grow no more, by their recorder's folder and their name.
     known: BTreeMap<OsString, BTreeMap<String, u64>>,
     /// Recorders that are to remove archives: the oldest one, and since when it is.
@@ -46,21 +45,27 @@ pub(crate) struct Shared {
     end: Option<Instant>,
 }
 
+/// What the others have.
+#[derive(Default)]
+struct Others {
+    /// With what is not in archives, of this recorder, too.
+    bytes: u64,
+    /// The archives that they can remove, by their age, each with its recorder's folder and bytes.
+    archives: BTreeMap<(Age, OsString), u64>,
+}
+
 /// An archive's date and number.
 type Age = (String, u64);
 
 impl Shared {
-    /// Nothing was looked at yet.
-    pub(crate) fn new(most: u64, output: PathBuf) -> Self {
-        let own = output.file_name().map(OsStr::to_owned).unwrap_or_default();
-        let folder = output.parent().map(ToOwned::to_owned).unwrap_or_default();
+    /// For the recorder that writes to `output`. Nothing was looked at yet.
+    pub(crate) fn new(most: u64, output: &Dir) -> Self {
         Self {
             most,
-            folder,
-            own,
+            session: output.above().ok(),
+            own: output.path().file_name().map(OsStr::to_owned).unwrap_or_default(),
             next_look: None,
-            bytes: 0,
-            archives: BTreeMap::new(),
+            others: Others::default(),
             known: BTreeMap::new(),
             awaited: BTreeMap::new(),
             end: None,
@@ -96,13 +101,13 @@ impl Shared {
 
     /// Bytes that have to go.
     fn excess(&self, own: u64) -> u64 {
-        self.bytes.saturating_add(own).saturating_sub(self.most)
+        self.others.bytes.saturating_add(own).saturating_sub(self.most)
     }
 
     /// Whether more has to go than what the others remove that is older than this recorder's oldest archive.
     fn is_next(&self, own: u64, oldest: &str, now: Instant) -> bool {
         let age = (key(oldest), self.own.clone());
-        let older = self.archives.range(..age).filter(|((_, of), _)| !self.is_in_vain(of, now));
+        let older = self.others.archives.range(..age).filter(|((_, of), _)| !self.is_in_vain(of, now));
         older.map(|(_, bytes)| bytes).sum::<u64>() < self.excess(own)
     }
 
@@ -117,7 +122,7 @@ impl Shared {
         let mut left = self.excess(own);
         let mut waits = BTreeMap::new();
         let age = (key(oldest), self.own.clone());
-        for ((age, of), bytes) in self.archives.range(..age) {
+        for ((age, of), bytes) in self.others.archives.range(..age) {
             if left == 0 {
                 break;
             }
@@ -133,34 +138,39 @@ impl Shared {
         self.awaited = waits;
     }
 
+    /// If something cannot be read now, what is known stays.
     fn look(&mut self) {
-        self.bytes = 0;
-        self.archives.clear();
-        let Some(parent) = self.folder.parent().and_then(|parent| Dir::parent(parent).ok()) else { return };
-        let Some(session) = self.folder.file_name().and_then(|name| parent.below(name).ok()) else { return };
-        for name in session.entries().unwrap_or_default() {
-            let Ok(folder) = session.below(&name) else {
-                self.add(session.size_of(name));
+        if let Ok(others) = self.find() {
+            self.others = others;
+        }
+    }
+
+    fn find(&mut self) -> io::Result<Others> {
+        let session = self.session.clone().ok_or(io::ErrorKind::NotFound)?;
+        let mut others = Others::default();
+        let names = session.entries()?;
+        self.known.retain(|name, _| names.contains(name));
+        // What others have put there takes nothing from this user's recorders.
+        for name in names.into_iter().filter(|name| session.has_own(name)) {
+            let Some(folder) = session.folder(&name)? else {
+                others.add(session.size_of(name)?);
                 continue;
             };
-            for entry in folder.entries().unwrap_or_default() {
+            for entry in folder.entries()? {
                 match (entry == FOLDER, name == self.own) {
-                    (false, _) => self.add(folder.size_of(entry)),
-                    (true, false) => self.look_at_archives(&name, &folder),
+                    (false, _) => others.add(folder.size_of(entry)?),
+                    (true, false) => self.look_at_archives(&mut others, &name, &folder)?,
                     // This recorder knows its own.
                     (true, true) => {}
                 }
             }
         }
+        Ok(others)
     }
 
-    fn add(&mut self, bytes: u64) {
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-
-    fn look_at_archives(&mut self, of: &OsString, folder: &Dir) {
-        let Ok(archives) = folder.below(FOLDER) else { return };
-        let names = archives.entries().unwrap_or_default().into_iter();
+    fn look_at_archives(&mut self, others: &mut Others, of: &OsString, folder: &Dir) -> io::Result<()> {
+        let Some(archives) = folder.folder(FOLDER)? else { return Ok(()) };
+        let names = archives.entries()?.into_iter();
         // Hidden ones are being removed.
         let names = names.filter_map(|name| name.into_string().ok()).filter(|name| !name.starts_with('.'));
         let mut names: Vec<(Age, String)> = names.map(|name| (key(&name), name)).collect();
@@ -171,15 +181,25 @@ impl Shared {
         // The last one is being written.
         let last = names.len().saturating_sub(1);
         for (place, (age, name)) in names.into_iter().enumerate() {
-            let bytes = known.get(&name).copied().unwrap_or_else(|| archives.size_of(&name));
+            let bytes = match known.get(&name) {
+                Some(bytes) => *bytes,
+                None => archives.size_of(&name)?,
+            };
             if place < complete {
                 known.insert(name, bytes);
             }
-            self.bytes = self.bytes.saturating_add(bytes);
+            others.add(bytes);
             if place < last {
-                self.archives.insert((age, of.clone()), bytes);
+                others.archives.insert((age, of.clone()), bytes);
             }
         }
+        Ok(())
+    }
+}
+
+impl Others {
+    fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 
@@ -201,6 +221,11 @@ mod tests {
         folder
     }
 
+    /// The channel `own`, in a session that may have 4000 bytes.
+    fn of_own(folder: &tempfile::TempDir) -> Shared {
+        Shared::new(4000, &Dir::parent(&folder.path().join("own")).unwrap())
+    }
+
     fn remove(folder: &tempfile::TempDir, archive: &str) {
         std::fs::remove_dir_all(folder.path().join("other").join(FOLDER).join(archive)).unwrap();
     }
@@ -211,7 +236,7 @@ mod tests {
     fn the_recorder_with_the_oldest_archive_removes_it() {
         let folder = session(&THREE);
         let now = Instant::now();
-        let shared = || Shared::new(4000, folder.path().join("own"));
+        let shared = || of_own(&folder);
         assert!(!shared().is_due(1000, "20250101T000000Z-1", now), "there is room");
         assert!(shared().is_due(1001, "20250101T000000Z-1", now), "its own is the oldest");
         let mut one = shared();
@@ -227,7 +252,7 @@ mod tests {
     fn one_look_suffices_for_as_many_archives_as_are_to_go() {
         let folder = session(&THREE);
         let now = Instant::now();
-        let mut one = Shared::new(4000, folder.path().join("own"));
+        let mut one = of_own(&folder);
         // Of 4500 bytes too many, the other one has 2000 in older archives that it can remove.
         let mut own = 5500;
         let mut removed = 0;
@@ -241,5 +266,28 @@ mod tests {
         remove(&folder, THREE[1]);
         assert!(!one.is_due(3000, "20260101T000001Z-4", now + SECOND));
         assert!(one.is_due(3001, "20260101T000001Z-4", now + SECOND));
+    }
+
+    #[test]
+    fn the_room_is_bounded_after_the_session_was_moved() {
+        let folder = session(&THREE);
+        let now = Instant::now();
+        let mut one = of_own(&folder);
+        let moved = folder.path().with_extension("moved");
+        std::fs::rename(folder.path(), &moved).unwrap();
+        assert!(one.is_due(1001, "20250101T000000Z-1", now));
+        std::fs::remove_dir_all(&moved).unwrap();
+        assert!(!one.is_due(1001, "20250101T000000Z-1", now + SECOND), "nothing is left");
+    }
+
+    #[test]
+    fn a_look_that_fails_changes_nothing() {
+        let folder = session(&THREE);
+        let now = Instant::now();
+        let mut one = of_own(&folder);
+        assert!(one.is_due(1001, "20250101T000000Z-1", now));
+        one.session = None;
+        assert!(one.is_due(1001, "20250101T000000Z-1", now + SECOND));
+        assert!(!one.is_due(1000, "20250101T000000Z-1", now + SECOND));
     }
 }

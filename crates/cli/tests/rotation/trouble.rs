@@ -95,8 +95,8 @@ fn an_interrupt_during_rotations_loses_nothing_uncounted() {
         wait_for("no rotation", || complete(&rotated.trace()) > 0);
         let waits = [random(), random()].map(|number| Duration::from_micros(number % 20_000));
         sleep(waits[0]);
-        signal(rotated.recorder.id(), libc::SIGINT);
         let interrupted = Instant::now();
+        signal(rotated.recorder.id(), libc::SIGINT);
         sleep(waits[1]);
         let emitted: u64 = rotated.numbers("land").iter().sum();
         let recording = rotated.end();
