@@ -25,7 +25,8 @@ pub trait Analysis: Fold {
 
     /// Whether what it gives of a time depends on what was before only by the super-trace's state, by names,
     /// by [`Input::Dumped`], and by what it [takes](Self::take). Then a run that has a checkpoint continues
-    /// from there.
+    /// from there; of an analysis that needs what was [before](Self::BEFORE), only if the filter chooses
+    /// nothing but a time.
     const CONTINUES: bool = false;
 
     /// Whether it uses a change immediately, not at the end of the thread that it is about: then it gets no

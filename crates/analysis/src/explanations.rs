@@ -13,6 +13,11 @@ const MOST: usize = 1 << 20;
 /// Events between two looks at how many there are.
 const PERIOD: u32 = 1 << 8;
 
+/// Numbers that change where analyses read other [parts](Explanations::parts).
+pub fn shapes_of_parts() -> [u64; 3] {
+    [Code::SHAPE, Explained::SHAPE, EarlierLocks::SHAPE]
+}
+
 /// What events have explained so far.
 #[derive(Debug)]
 pub struct Explanations {
@@ -71,7 +76,7 @@ impl Explanations {
     fn bound(&mut self) {
         self.left = PERIOD;
         self.code.take_if(|code| code.count() > self.most);
-        self.locks.take_if(|locks| locks.count() > self.most);
+        self.locks.take_if(|locks| locks.exceeds(self.most));
     }
 
     /// Takes a change.
@@ -90,7 +95,7 @@ impl Explanations {
         self.locks = None;
     }
 
-    /// As parts of a checkpoint; those come last that are left out first.
+    /// As parts of a checkpoint.
     pub fn parts(&self) -> Vec<Part> {
         let code = self.code.as_ref().map(|code| PartKind::Functions.part(Code::SHAPE, code));
         let explained =

@@ -6,7 +6,7 @@
 
 use crate::analysis::{Analysis, Input};
 use crate::names::Names;
-use crate::subjects::Subjects;
+use crate::subjects::{self, Subjects};
 use std::collections::HashSet;
 use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
@@ -79,7 +79,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
 
     /// Keeps what checkpoints need from now on; `filter` is that of the run.
     pub(crate) fn keep(&mut self, filter: &'a Filter) {
-        self.kept = Some(Kept { dumped: Vec::new(), subjects: Subjects::all(filter) });
+        self.kept = Some(Kept { dumped: Vec::new(), subjects: Subjects::all(filter, subjects::MOST) });
     }
 
     /// Adds what was kept.

@@ -184,6 +184,7 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const PROCESS: Option<Pid> = Some(Pid(7));
 
@@ -193,6 +194,25 @@ mod tests {
 
     fn found(path: &str, address: u64) -> Option<(String, u64)> {
         Some((path.to_owned(), address))
+    }
+
+    proptest! {
+        #[test]
+        fn files_are_counted(
+            operations in prop::collection::vec((0..4_u8, 0..3_i32, 0..16_u64, 1..6_u64), 0..100),
+        ) {
+            let mut images = Images::default();
+            for (operation, process, begin, length) in operations {
+                let process = Pid(process);
+                match operation {
+                    0 | 1 => images.learn(Some(process), begin..begin + length, 0, "a".to_owned()),
+                    2 => images.forked(process, Pid(3)),
+                    _ => images.forget(Some(process)),
+                }
+                let files = images.processes.values().map(|of| of.present.len() + of.past.len());
+                prop_assert_eq!(images.files, files.sum::<usize>());
+            }
+        }
     }
 
     #[test]
@@ -266,6 +286,7 @@ mod tests {
             images.learn(PROCESS, 0x1000..0x2000, 0, format!("{round}"));
         }
         assert_eq!(images.processes[&PROCESS].past.len(), PAST);
+        assert_eq!(images.count(), PAST + 2, "one is there, and one is the process");
         assert_eq!(at(&images, 0x1010, 0), None);
     }
 }

@@ -57,7 +57,7 @@ pub use breakdown::{
     Start, Waits,
 };
 pub use critical_path::{CriticalPath, CriticalPaths, Match, NoPath, Step, Target, TargetFault, What, Why};
-pub use explanations::Explanations;
+pub use explanations::{Explanations, shapes_of_parts};
 pub use functions::{
     Call, CallNode, Calls, Certain, Figures, Function, FunctionId, FunctionRead, FunctionReader, FunctionRow,
     Functions, FunctionsTable, ThreadKey, Unmatched,

@@ -15,6 +15,11 @@ pub(crate) struct Programs {
 stored! { SHAPE: Programs { known } }
 
 impl Programs {
+    /// How many processes are known.
+    pub(crate) fn count(&self) -> usize {
+        self.known.len()
+    }
+
     /// Since when a process executes another program than when this was last asked.
     pub(crate) fn changed(&mut self, state: &SuperTrace, process: Option<Pid>) -> Option<Timestamp> {
         let process = process?;

@@ -43,7 +43,7 @@ pub(crate) struct Subjects<'a> {
 }
 
 /// Names of processes that a checkpoint has, at most.
-const MOST: usize = 1 << 18;
+pub(crate) const MOST: usize = 1 << 18;
 
 /// A user thread as it was when its LWP last recorded something.
 #[derive(Debug)]
@@ -61,13 +61,13 @@ impl<'a> Subjects<'a> {
         let some = condition.is_some() || filter.chooses_subjects() || !filter.cpus.is_empty();
         let needs = [filter.processes.is_empty(), filter.threads.is_empty()];
         let needs = needs.map(|is_empty| !is_empty || condition.is_some());
-        some.then(|| Subjects { condition, needs, most: usize::MAX, ..Self::all(filter) })
+        some.then(|| Subjects { condition, needs, ..Self::all(filter, usize::MAX) })
     }
 
-    /// Those of all that a filter may need, for [`Known`].
-    pub(crate) fn all(filter: &'a Filter) -> Self {
+    /// Those of all that a filter may need, for [`Known`], with at most so many names.
+    pub(crate) fn all(filter: &'a Filter, most: usize) -> Self {
         let (named, carried) = Default::default();
-        Subjects { filter, condition: None, needs: [true; 2], named, most: MOST, carried }
+        Subjects { filter, condition: None, needs: [true; 2], named, most, carried }
     }
 
     /// What is to be known of earlier events that the state does not know: names of processes, and which user
@@ -259,5 +259,24 @@ impl<'a> Subjects<'a> {
             condition.holds(&Timed { process, process_name, lwp, thread, doing, call })
         };
         self.filter.has_cpu(cpu) && self.condition.as_ref().is_none_or(condition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_all_names_or_none() {
+        let filter = Filter::default();
+        let named = |most| {
+            let (mut subjects, mut known) = (Subjects::all(&filter, most), Known::default());
+            subjects.name(Pid(2), "b");
+            subjects.name(Pid(1), "a");
+            subjects.put(&mut known);
+            known.named
+        };
+        assert_eq!(named(2), Some(vec![(Pid(1), "a".to_owned()), (Pid(2), "b".to_owned())]));
+        assert_eq!(named(1), None);
     }
 }

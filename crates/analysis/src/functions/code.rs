@@ -30,9 +30,9 @@ impl Code {
         }
     }
 
-    /// How many files and processes are known.
+    /// How many files, processes and probes are known.
     pub(crate) fn count(&self) -> usize {
-        self.images.count()
+        self.images.count() + self.programs.count() + self.counting.count()
     }
 
     fn learn_image(&mut self, read: &FunctionRead, at: &Located<'_>) {

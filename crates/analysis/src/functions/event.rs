@@ -157,6 +157,11 @@ impl FunctionReader {
 pub(crate) struct Counting(HashMap<(Option<Pid>, usize, u64), usize>);
 
 impl Counting {
+    /// How many places are known.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// What an event says; `None` if it repeats another probe's event.
     pub(crate) fn only(&mut self, read: FunctionRead, process: Option<Pid>) -> Option<FunctionEvent> {
         self.counts(&read, process).then_some(read.event)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tracewing_trace::super_trace::shape;
 use tracewing_units::{Caller, Duration, Pid, Task, Tid};
 use tracewing_vocabulary::{lock, user_thread};
 
@@ -46,6 +47,16 @@ const KINDS: [(Kind, &str); 16] = [
     (Kind::KernelWrite, "kernel write"),
     (Kind::KernelOther, "kernel"),
 ];
+
+/// Changes with their numbers.
+pub(super) const OF_KINDS: u64 = {
+    let (mut sum, mut at) = (0_u64, 0);
+    while at < KINDS.len() {
+        sum = sum.rotate_left(1) ^ shape(KINDS[at].1);
+        at += 1;
+    }
+    sum
+};
 
 impl Kind {
     /// The kind of a number.

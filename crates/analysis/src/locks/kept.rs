@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use tracewing_trace::super_trace::{Bytes, Change, Fold, Located, Part, Stored};
+use tracewing_trace::super_trace::{Bytes, Change, Fold, Located, Part, Stored, shape};
 use tracewing_units::{LockAddress, Pid};
 
-use super::account::{Bins, Kind, Party};
+use super::account::{Bins, Kind, OF_KINDS, Party};
 use super::table::Group;
 use super::uses::LockRead;
 use super::{Locks, places, thread, tickets};
@@ -19,8 +19,18 @@ use crate::stored::PartKind;
 use crate::{images, programs};
 
 /// Changes with what is stored.
-const SHAPE: u64 =
-    thread::OF_THREAD ^ thread::OF_OUTCOME ^ tickets::SHAPE ^ places::SHAPE ^ images::SHAPE ^ programs::SHAPE;
+const SHAPE: u64 = thread::OF_THREAD
+    ^ thread::OF_OUTCOME
+    ^ tickets::SHAPE
+    ^ places::SHAPE
+    ^ images::SHAPE
+    ^ programs::SHAPE
+    ^ OF_KINDS
+    ^ shape(BY_HAND);
+
+/// What is written and read field by field here, and by which numbers variants are known.
+const BY_HAND: &str = "Locks programs threads silent tickets kernel owners have_held blind names task_names places \
+    shadowed; Party Thread Task Place; GivenBack Ended Inner Unmatched";
 
 /// A call chain takes as much as so many other things.
 const CHAIN: usize = 16;
@@ -33,6 +43,9 @@ pub(crate) struct EarlierLocks {
 }
 
 impl EarlierLocks {
+    /// Changes with what is stored of it.
+    pub(crate) const SHAPE: u64 = SHAPE;
+
     /// One that has seen nothing yet.
     pub(crate) fn new() -> Self {
         // For lines of parties, the processes are known of those that wait for locks of the kernel.
@@ -51,6 +64,7 @@ impl EarlierLocks {
     }
 
     /// Takes a change, of which only ends matter, as in a run whose range has not begun.
+    #[inline]
     pub(crate) fn change(&mut self, change: Change<'_>) {
         if let Change::LwpEnds { .. } | Change::UserThreadEnds { .. } = change {
             self.locks.change(change);
@@ -68,11 +82,24 @@ impl EarlierLocks {
         }
     }
 
+    /// Whether more things are known than so many. Locks that nothing holds are forgotten before, and half
+    /// of it is too much then: to look for them again and again would take long.
+    pub(crate) fn exceeds(&mut self, most: usize) -> bool {
+        self.count() > most && {
+            self.locks.totals.forget_free();
+            self.count() > most / 2
+        }
+    }
+
     /// How many things are known.
-    pub(crate) fn count(&self) -> usize {
-        let Locks { threads, silent, totals, names, task_names, places, .. } = &self.locks;
-        let known = [threads.len(), silent.len(), totals.owners.len(), names.len(), task_names.len()];
-        known.iter().sum::<usize>() + places.count(CHAIN)
+    fn count(&self) -> usize {
+        #[rustfmt::skip] // A list.
+        let Locks {
+            programs, threads, silent, tickets, totals, names, task_names, places, shadowed, ..
+        } = &self.locks;
+        let of_threads = [threads.len(), silent.len(), names.len(), task_names.len()];
+        let of_locks = [totals.owners.len(), tickets.count(), places.count(CHAIN), shadowed.len()];
+        of_threads.iter().chain(&of_locks).sum::<usize>() + programs.count()
     }
 
     /// As a part of a checkpoint.
@@ -85,6 +112,9 @@ impl Locks {
     /// Takes what was known at a checkpoint; false if that is not there.
     pub(super) fn take_part(&mut self, parts: &[Part]) -> bool {
         let Some(mut found) = PartKind::Locks.take::<Self>(SHAPE, parts) else { return false };
+        if found.threads.values().any(thread::Thread::holds_too_much) {
+            return false;
+        }
         if !self.totals.is_by_party() {
             found.threads.values_mut().for_each(thread::Thread::forget_process_of_kernels);
         }
@@ -166,5 +196,39 @@ impl Stored for Party {
             2 => Self::Place(Stored::take(bytes)?, Stored::take(bytes)?),
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracewing_units::{Tid, Timestamp};
+
+    /// One that has seen so many locks that are free, and so many that are held.
+    fn seen(free: u64, held: u64) -> EarlierLocks {
+        let mut earlier = EarlierLocks::new();
+        let owners = |lock| if lock < free { Vec::new() } else { vec![Party::Thread(Tid(1))] };
+        let locks = (0..free + held).map(|lock| ((None, LockAddress(lock)), owners(lock)));
+        earlier.locks.totals.owners.extend(locks);
+        earlier
+    }
+
+    #[test]
+    fn locks_that_nothing_holds_are_forgotten_where_there_are_many() {
+        let mut few = seen(99, 1);
+        assert!(!few.exceeds(100) && few.count() == 100);
+        assert!(!few.exceeds(99) && few.count() == 1);
+        assert!(seen(51, 50).exceeds(99), "soon it would be looked for them again");
+        assert!(!seen(51, 49).exceeds(99) && seen(0, 100).exceeds(99));
+    }
+
+    #[test]
+    fn what_has_no_bound_is_counted() {
+        let mut earlier = EarlierLocks::new();
+        for tid in 0..100 {
+            earlier.locks.tickets.suspends(Tid(tid), Timestamp::ORIGIN);
+            earlier.locks.shadowed.push((None, "pthread_mutex_lock".to_owned(), tid.to_string()));
+        }
+        assert_eq!(earlier.count(), 200);
     }
 }

@@ -82,6 +82,12 @@ pub(super) enum Ticketed {
 }
 
 impl Tickets {
+    /// How many things are known.
+    pub(super) fn count(&self) -> usize {
+        let Self { requests, locks, depths, suspended } = self;
+        requests.len() + locks.len() + depths.len() + suspended.len()
+    }
+
     /// The thread runs another task from now on.
     pub(super) fn suspends(&mut self, tid: Tid, at: Timestamp) {
         self.suspended.insert(tid, at);

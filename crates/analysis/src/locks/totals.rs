@@ -67,6 +67,12 @@ impl Totals {
         }
     }
 
+    /// Forgets locks that nothing holds.
+    pub(super) fn forget_free(&mut self) {
+        self.owners.retain(|_, owners| !owners.is_empty());
+        self.owners.shrink_to_fit();
+    }
+
     /// Whether lines are of threads or tasks: then waits for locks of the kernel belong to a process.
     pub(super) fn is_by_party(&self) -> bool {
         matches!(self.group, Group::Thread | Group::Task)
@@ -266,7 +272,8 @@ impl Totals {
             }
         }
         if let Some(spins) = spins {
-            *account.spins.get_or_insert(0) += spins;
+            let sum = account.spins.get_or_insert(0);
+            *sum = sum.saturating_add(spins);
         }
         account
     }
@@ -295,4 +302,23 @@ impl Totals {
 /// Whether it is a user thread, known or not.
 fn is_task(party: &Party) -> bool {
     !matches!(party, Party::Thread(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locks::thread::By;
+
+    #[test]
+    fn any_numbers_of_spins_have_a_sum() {
+        let mut totals = Totals { begun: true, ..Totals::new(Group::Lock, Bins::Log) };
+        let (lock, kind, caller, by) = (LockAddress(8), Kind::Spin, Caller(1), By::default());
+        let acquisition = Acquisition { lock, kind, caller, chain: None, by };
+        let spins = Some(u64::MAX);
+        let outcome = Outcome::Acquired { acquisition, wait: Wait::No, owner: None, spins, depth: None };
+        for _ in 0..2 {
+            totals.add(Party::Thread(Tid(1)), &outcome, false, &Places::default());
+        }
+        assert_eq!(totals.accounts.values().map(|account| account.spins).collect::<Vec<_>>(), [spins]);
+    }
 }

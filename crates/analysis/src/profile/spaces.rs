@@ -45,6 +45,8 @@ pub(super) struct Spaces {
     kernel: BTreeMap<u64, (u64, u32)>,
     /// Functions that processes have compiled at run time, likewise.
     jit: HashMap<Pid, BTreeMap<u64, (u64, u32)>>,
+    /// How many of these there are of all processes.
+    compiled: usize,
     /// The numbers of their names.
     jit_names: HashMap<String, u32>,
     images: HashMap<Image, u32>,
@@ -70,7 +72,9 @@ impl Spaces {
     /// How many mappings and names are known.
     pub(super) fn count(&self) -> usize {
         self.mapped
+            + self.compiled
             + self.processes.len()
+            + self.jit.len()
             + self.images.len()
             + self.codes.kernel.len()
             + self.codes.jit.len()
@@ -128,17 +132,22 @@ impl Spaces {
     pub(super) fn clear(&mut self, process: Pid) {
         self.replace(process, None);
         self.programs.remove(&process);
-        self.jit.remove(&process);
+        self.forget_compiled(process);
     }
 
     /// A child has what its parent has, except that it names itself what it compiles at run time.
     pub(super) fn fork(&mut self, parent: Pid, child: Pid) {
-        self.jit.remove(&child);
+        self.forget_compiled(child);
         self.replace(child, self.processes.get(&parent).cloned());
         match self.programs.get(&parent).copied() {
             Some(program) => self.programs.insert(child, program),
             None => self.programs.remove(&child),
         };
+    }
+
+    /// Nothing is known any more of what a process has compiled at run time.
+    fn forget_compiled(&mut self, process: Pid) {
+        self.compiled -= self.jit.remove(&process).map_or(0, |functions| functions.len());
     }
 
     /// A process has these mappings from now on.
@@ -173,12 +182,14 @@ impl Spaces {
         let below = functions.range(..begin).next_back().filter(|(_, (ends, _))| *ends > begin);
         let replaced: Vec<u64> =
             below.into_iter().chain(functions.range(begin..end)).map(|(begin, _)| *begin).collect();
+        let before = functions.len();
         for begin in replaced {
             functions.remove(&begin);
         }
         if let Some(number) = number.filter(|_| functions.len() < JIT_FUNCTIONS) {
             functions.insert(begin, (end, number));
         }
+        self.compiled = self.compiled - before + functions.len();
     }
 
     /// The number of a name of such a function; `None` if there are too many.
@@ -229,7 +240,10 @@ impl Spaces {
 /// Without the code that was asked for, of which there is none at a checkpoint.
 impl Stored for Spaces {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { processes, mapped: _, kernel, jit, jit_names: _, images: _, programs, codes } = self;
+        #[rustfmt::skip] // A list, which is complete.
+        let Self {
+            processes, mapped: _, kernel, jit, compiled: _, jit_names: _, images: _, programs, codes,
+        } = self;
         codes.images.put(out);
         codes.kernel.put(out);
         codes.jit.put(out);
@@ -242,11 +256,14 @@ impl Stored for Spaces {
     fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
         let codes = Codes::of(Stored::take(bytes)?, Stored::take(bytes)?, Stored::take(bytes)?);
         let processes: HashMap<Pid, Space> = Stored::take(bytes)?;
+        let kernel = Stored::take(bytes)?;
+        let jit: HashMap<Pid, BTreeMap<_, _>> = Stored::take(bytes)?;
         let this = Self {
             mapped: processes.values().map(Space::len).sum(),
             processes,
-            kernel: Stored::take(bytes)?,
-            jit: Stored::take(bytes)?,
+            kernel,
+            compiled: jit.values().map(BTreeMap::len).sum(),
+            jit,
             jit_names: codes.jit.iter().cloned().zip(0..).collect(),
             images: codes.images.iter().cloned().zip(0..).collect(),
             programs: Stored::take(bytes)?,
@@ -272,6 +289,7 @@ impl Spaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn mapping(begin: u64, end: u64, offset: u64, path: &str) -> Mapping {
         Mapping { begin, end, offset, path: path.to_owned(), build_id: String::new() }
@@ -283,6 +301,32 @@ mod tests {
         match spaces.codes.code(number) {
             Code::File { image, offset } => Some((spaces.codes.images[image as usize].path.clone(), offset)),
             _ => None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_counted(
+            operations in prop::collection::vec((0..4_u8, 1..4_i32, 0..16_u64, 1..6_u64), 0..100),
+        ) {
+            let mut spaces = Spaces::default();
+            for (operation, process, begin, length) in operations {
+                let (process, other) = (Pid(process), Pid(process % 3 + 1));
+                match operation {
+                    0 => spaces.map(process, mapping(begin, begin + length, 0, "a")),
+                    1 => spaces.jit_function(process, begin, begin + length, length.to_string()),
+                    2 => spaces.fork(process, other),
+                    _ => spaces.clear(process),
+                }
+                let mapped = spaces.processes.values().map(BTreeMap::len).sum::<usize>();
+                let compiled = spaces.jit.values().map(BTreeMap::len).sum::<usize>();
+                prop_assert_eq!((spaces.mapped, spaces.compiled), (mapped, compiled));
+            }
+            let mut bytes = Vec::new();
+            spaces.put(&mut bytes);
+            let again = Spaces::take(&mut Bytes::new(&bytes)).unwrap();
+            prop_assert_eq!((again.mapped, again.compiled), (spaces.mapped, spaces.compiled));
+            prop_assert_eq!(again.count(), spaces.count());
         }
     }
 

@@ -113,8 +113,12 @@ impl<A: Analysis> Run<'_, A> {
                 self.filtered.analysis().checkpoint(until, bytes);
                 break;
             }
-            // Where all of it is too much, some readers cannot continue from there: those of the last parts.
-            if known.parts.pop().is_none() && known.counted.take().is_none() && known.named.take().is_none() {
+            // Where all of it is too much, some readers cannot continue from there: those of the largest
+            // part.
+            let largest = known.parts.iter().enumerate().max_by_key(|(_, part)| part.bytes.len());
+            if let Some((at, _)) = largest {
+                known.parts.remove(at);
+            } else if known.counted.take().is_none() && known.named.take().is_none() {
                 break;
             }
         }

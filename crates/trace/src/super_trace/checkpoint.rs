@@ -212,11 +212,18 @@ impl<'r> Checkpoint<'r> {
     }
 }
 
+/// A number that differs where checkpoints of a recording have other bytes: by the version of this program.
+pub fn checkpoint_version() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (SHAPE, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// A number that differs where the bytes of a checkpoint mean something else: by the version of this program,
 /// and by the order of the recording's streams.
 fn version(recording: &Recording) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (SHAPE, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    checkpoint_version().hash(&mut hasher);
     for stream in recording.streams() {
         let absolute = |path: &std::path::Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         (stream.trace_index(), stream.class_id(), stream.id()).hash(&mut hasher);

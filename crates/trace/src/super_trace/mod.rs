@@ -55,7 +55,7 @@ mod user_thread;
 pub use activity::{Activity, Context, Interrupt, Kind, Name, Scope, SwitchCause, TaskState, UserThreadKind};
 pub use adapter::Adapter;
 pub use ahead::{Ahead, Batch, Batches, Decoded};
-pub use checkpoint::{Checkpoint, Pause, Pauses};
+pub use checkpoint::{Checkpoint, Pause, Pauses, checkpoint_version};
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
 pub use coverage::{Coverage, Interrupts};

@@ -91,6 +91,11 @@ impl Stored for GivenBack {
 }
 
 impl Thread {
+    /// Whether it holds more locks than are followed, as only bytes can say that are not those of a thread.
+    pub(super) fn holds_too_much(&self) -> bool {
+        self.held.len() > MOST
+    }
+
     /// Locks of the kernel belong to no process.
     pub(super) fn forget_process_of_kernels(&mut self) {
         if let Some(request) = &mut self.kernel {

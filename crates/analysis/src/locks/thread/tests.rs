@@ -3,6 +3,9 @@
 use tracewing_units::Duration;
 
 use super::*;
+use crate::analysis::Analysis;
+use crate::locks::{Bins, EarlierLocks, Group, Locks};
+use crate::stored::PartKind;
 
 const MUTEX: LockAddress = LockAddress(0x10);
 const OTHER: LockAddress = LockAddress(0x20);
@@ -308,4 +311,20 @@ fn another_thread_with_its_number_ends_the_wait_of_one_that_has_exited() {
     thread.event(&requested(OTHER, 7), By::default(), at(60), &mut report);
     thread.finish(at(70), &mut report);
     assert_eq!(waits, [20, 10]);
+}
+
+/// A checkpoint may be of anything: what it says takes no more than what a thread does.
+#[test]
+fn a_checkpoint_with_a_thread_that_holds_too_much_is_not_used() {
+    let (lock, kind, caller, by) = (MUTEX, Kind::Mutex, Caller(0x99), By::default());
+    let acquisition = Acquisition { lock, kind, caller, chain: None, by };
+    let held = Held { acquisition, at: Timestamp::ORIGIN, before: false };
+    let is_used = |count| {
+        let thread = Thread { held: vec![held; count], ..Thread::default() };
+        let mut locks = Locks::new(Group::Lock, Bins::Log);
+        locks.threads.insert(Party::Thread(Tid(1)), thread);
+        let part = PartKind::Locks.part(EarlierLocks::SHAPE, &locks);
+        Locks::new(Group::Lock, Bins::Log).take(&[part])
+    };
+    assert!(is_used(MOST) && !is_used(MOST + 1));
 }
