@@ -34,9 +34,10 @@ impl Watch {
     pub fn show(&self, progress: Progress) -> ControlFlow<()> {
         let bar = &self.bar;
         if progress.total > 0 && bar.length().is_none() {
-            bar.set_length(progress.total);
+            // The length draws it, so the style comes first.
             let style = ProgressStyle::with_template("{bar:40} {percent}% of {total_bytes}, {eta} to go");
             style.into_iter().for_each(|style| bar.set_style(style));
+            bar.set_length(progress.total);
         } else if progress.total == 0 && bar.position() == 0 {
             let style = ProgressStyle::with_template("{spinner} {bytes} written");
             style.into_iter().for_each(|style| bar.set_style(style));

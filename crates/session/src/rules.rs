@@ -6,7 +6,9 @@ use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::outside::is_of_other_namespace;
-use tracewing_rules::{Action, Decision, Fit as PredicateFit, Glob, Process, Rule, Rules, TooManyRules};
+use tracewing_rules::{
+    Action, Decision, Fit as PredicateFit, Glob, Process, Rule, Rules, TooManyRules, closest,
+};
 use tracewing_units::Pid;
 use tracewing_vocabulary::function::Entry;
 use tracewing_vocabulary::own;
@@ -85,9 +87,7 @@ impl RecordingRules {
     ) -> Vec<String> {
         let mut hints = Vec::new();
         let names = || classes.described().filter(|(_, class)| !is_own(class)).map(|(_, class)| class.name);
-        if names().next().is_none() {
-            return hints;
-        }
+        let has_names = names().next().is_some();
         for rule in self.first.iter() {
             if preload.is_some_and(|preload| {
                 !rule.events.is_empty() && rule.events.iter().all(|glob| preload.asks_for(&glob.to_string()))
@@ -98,11 +98,14 @@ impl RecordingRules {
             let unmet: Vec<&Glob> = rule.events.iter().filter(|glob| !is_offered(glob)).collect();
             // The rule for the names of tasks comes with others.
             for glob in unmet.iter().filter(|glob| glob.to_string() != Origin::NAME) {
-                hints.push(format!("no event matched -e '{glob}'; see `tracewing sites`"));
+                hints.push(unmatched(glob, names()));
             }
-            if unmet.is_empty() {
+            if unmet.is_empty() && has_names {
                 hints.extend(Fit::of(rule, classes).notes(rule));
             }
+        }
+        if !has_names {
+            return hints;
         }
         // If functions are excluded, these may be the only ones that were called.
         let is_all = self.first.iter().all(|rule| rule.exclude.iter().all(|glob| !glob.matches(Entry::NAME)));
@@ -119,6 +122,23 @@ impl RecordingRules {
             );
         }
         hints
+    }
+}
+
+/// That none of the programs' events matched, and what may have been meant.
+fn unmatched<'n>(glob: &Glob, names: impl Iterator<Item = &'n str>) -> String {
+    let mut names = names.peekable();
+    if names.peek().is_none() {
+        return format!(
+            "no event matched -e '{glob}': no recorded program has events; -k chooses kernel events"
+        );
+    }
+    match closest(&glob.to_string(), names) {
+        Some(name) => format!("no event matched -e '{glob}'; is `{name}` meant?"),
+        None => format!(
+            "no event matched -e '{glob}'; `tracewing sites PROGRAM` lists a program's events, and -k chooses \
+             kernel events"
+        ),
     }
 }
 

@@ -17,6 +17,7 @@ use super::Cell;
 use crate::format::TableFormat;
 use anyhow::{Context, Result};
 use std::fmt;
+use tracewing_rules::closest;
 
 /// What the cells of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,12 +295,25 @@ pub(super) fn find(all: &[Head], name: &str, purpose: &str) -> Result<usize> {
     let is_called = |head: &Head| !head.is_extra() && (head.header == name || head.title() == name);
     let named = all.iter().position(|head| head.name == name).or_else(|| all.iter().position(is_called));
     named.with_context(|| {
-        let mut names: Vec<_> = Vec::new();
+        let mut labels: Vec<String> = Vec::new();
         for head in all.iter().filter(|head| !head.name.is_empty()) {
-            if !names.contains(&head.name) {
-                names.push(head.name);
+            let has_header = !head.is_extra() && !["", head.name].contains(&head.header);
+            let label = match has_header {
+                true => format!("{} ({})", head.header, head.name),
+                false => head.name.to_owned(),
+            };
+            if !labels.contains(&label) {
+                labels.push(label);
             }
         }
-        format!("there is no column `{name}` {purpose}; there are: {}", names.join(", "))
+        let names = all.iter().flat_map(|head| [head.header, head.name]);
+        let meant = closest(name, names.filter(|name| !name.is_empty()));
+        let labels = labels.join(", ");
+        match meant {
+            Some(meant) => {
+                format!("there is no column `{name}` {purpose}; is `{meant}` meant? There are: {labels}")
+            }
+            None => format!("there is no column `{name}` {purpose}; there are: {labels}"),
+        }
     })
 }

@@ -90,7 +90,8 @@ fn columns_are_chosen_by_name_and_header_in_any_order() {
     assert!(wide.contains("  read  ##\n"), "{wide}");
     let error =
         options(None, &["times"], false, TableFormat::Csv).layout(&columns()).unwrap_err().to_string();
-    let expected = "there is no column `times` to print; there are: id, name, time_ns, more_ns, on, bar";
+    let expected = "there is no column `times` to print; is `time` meant? There are: id, name, time (time_ns), \
+                    more_ns, on, bar";
     assert_eq!(error, expected);
 }
 

@@ -117,7 +117,7 @@ fn what_a_command_has_changed_holds_from_the_next_event_on() {
 
 #[test]
 fn nothing_is_recorded_until_it_is_wanted() {
-    let mut steps = Steps::record(&["-e", "nothing"], &[]);
+    let mut steps = Steps::record(&["-e", "nothing", "-e", "steps:stp"], &[]);
     steps.step(1);
     steps.make("enable", &["-e", "steps:other"]);
     steps.step(2);
@@ -126,7 +126,8 @@ fn nothing_is_recorded_until_it_is_wanted() {
     assert_eq!(events.iter().filter(|event| event.name != "tracewing:thread").count(), 1);
     assert_eq!(numbers(&recording.trace(), "steps:other"), [2]);
     let notes = recording.summary["notes"].to_string();
-    assert!(notes.contains("no event matched -e 'nothing'"), "{notes}");
+    assert!(notes.contains("no event matched -e 'nothing'; `tracewing sites PROGRAM` lists"), "{notes}");
+    assert!(notes.contains("no event matched -e 'steps:stp'; is `steps:step` meant?"), "{notes}");
 }
 
 #[test]
