@@ -138,6 +138,12 @@ pub struct Removed {
     pub bytes: u64,
 }
 
+impl From<Removed> for tracewing_abi::message::snapshot::Removed {
+    fn from(Removed { count, events, bytes }: Removed) -> Self {
+        Self { count, events, bytes }
+    }
+}
+
 impl Removed {
     /// Counts one more, which has had so many events and bytes.
     pub fn add(&mut self, events: u64, bytes: u64) {

@@ -10,10 +10,10 @@ mod folders;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -284,24 +284,18 @@ fn serve(server: &Server, commands: Vec<OsString>, folders: Folders) {
     if server.replier().reply(first.number, &Reply::default()).is_err() {
         return;
     }
-    let count = commands.len();
-    let shared = Arc::new((commands, output, Programs::default(), folders));
+    let service = Arc::new(Service { commands, folders, output, programs: Programs::default() });
     while let Some(request) = server.next() {
         let (number, replier) = (request.number, server.replier());
-        let Some(Order { place, limit, path }) = decode(&request, count, &shared.3) else { break };
-        if place == END {
-            shared.2.end();
+        let Some(order) = decode(&request, service.commands.len()) else { break };
+        if order.place == END {
+            service.programs.end();
             let _ = replier.reply(number, &Reply::default());
             continue;
         }
-        let shared = shared.clone();
+        let service = service.clone();
         let body = move || {
-            let (commands, output, programs, folders) = &*shared;
-            let mut why = match path.as_deref().filter(|path| !folders.is_there(path)) {
-                Some(_) => "its folder is not there, or is a link".to_owned(),
-                None => run(&commands[place as usize], path.as_deref(), output.as_fd(), programs, limit)
-                    .unwrap_or_default(),
-            };
+            let mut why = service.run(&order).unwrap_or_default();
             why.truncate(why.floor_char_boundary(LONGEST.into()));
             let _ = replier.reply(number, &Reply::new(why));
         };
@@ -309,7 +303,27 @@ fn serve(server: &Server, commands: Vec<OsString>, folders: Folders) {
             let _ = server.replier().reply(number, &Reply::new("there is no thread for it"));
         }
     }
-    shared.2.end();
+    service.programs.end();
+}
+
+/// What the process that runs the programs was given at its start.
+struct Service {
+    commands: Vec<OsString>,
+    folders: Folders,
+    /// Where programs print to.
+    output: OwnedFd,
+    programs: Programs,
+}
+
+impl Service {
+    /// Runs a program, and gives why it has failed.
+    fn run(&self, Order { place, limit, path }: &Order) -> Option<String> {
+        if path.as_deref().is_some_and(|path| !self.folders.is_there(path)) {
+            return Some("it is no folder of this session, is not there, or is a link".to_owned());
+        }
+        let command = &self.commands[*place as usize];
+        run(command, path.as_deref(), self.output.as_fd(), &self.programs, *limit)
+    }
 }
 
 /// What is to be run.
@@ -317,22 +331,19 @@ struct Order {
     /// The program's number, or [`END`].
     place: u32,
     limit: Option<Duration>,
-    /// One of [`Folders`]: absolute, so that no program takes it for an option.
+    /// To be one of [`Folders`], which are absolute: no program takes them for an option.
     path: Option<PathBuf>,
 }
 
-fn decode(Request { bytes, files, .. }: &Request, commands: usize, folders: &Folders) -> Option<Order> {
+fn decode(Request { bytes, files, .. }: &Request, commands: usize) -> Option<Order> {
     let mut fields = Fields::of(bytes);
     let place = fields.u32()?;
     let limit = Some(fields.u64()?).filter(|limit| *limit > 0).map(Duration::from_millis);
     let path = Path::new(OsStr::from_bytes(fields.bytes(LONGEST)?));
     let path = (path != Path::new("")).then(|| path.to_owned());
-    let is_plain = path
-        .as_ref()
-        .is_none_or(|path| !path.components().any(|part| part == Component::ParentDir) && folders.has(path));
     let is_known = (place as usize) < commands || place == END;
     let is_limited = limit.is_none_or(|limit| limit <= PATIENCE);
-    let is_right = is_known && is_limited && is_plain && fields.is_end() && files.is_empty();
+    let is_right = is_known && is_limited && fields.is_end() && files.is_empty();
     is_right.then_some(Order { place, limit, path })
 }
 
@@ -413,8 +424,7 @@ mod tests {
         assert_eq!(start().run("true".as_ref(), None), None);
         assert!(start().run("false".as_ref(), None).unwrap().contains("not named"));
         assert!(Runner::start(Vec::new(), Folders::default()).unwrap().helper().is_none());
-        let asked = |place: u32, path: &[u8], files: &[BorrowedFd<'_>]| {
-            let runner = start();
+        let ask = |runner: &Runner, place: u32, path: &[u8], files: &[BorrowedFd<'_>]| {
             let helper = runner.helper().unwrap();
             let mut request = place.to_ne_bytes().to_vec();
             request.extend(0_u64.to_ne_bytes());
@@ -423,17 +433,20 @@ mod tests {
             helper.wait(number, PATIENCE).map(|reply| reply.bytes).map_err(|error| error.kind())
         };
         let (here, moved) = (archive(place.path(), 1), archive(place.path(), 2));
-        let [own, gone] = [&here, &moved].map(|path| path.as_os_str().as_bytes());
-        assert_eq!(asked(0, own, &[]), Ok(Vec::new()));
         std::fs::remove_dir(&moved).unwrap();
-        assert_eq!(asked(0, gone, &[]), Ok(b"its folder is not there, or is a link".to_vec()));
+        let around = here.join("../20260101T000000Z-1");
+        // Each is answered, and so are later ones.
+        let runner = start();
+        for path in [&moved, &around, place.path(), "/etc".as_ref(), "--option".as_ref()] as [&Path; 5] {
+            let why = ask(&runner, 0, path.as_os_str().as_bytes(), &[]).unwrap();
+            let why = String::from_utf8(why).unwrap();
+            assert_eq!(why, "it is no folder of this session, is not there, or is a link", "{path:?}");
+        }
+        let own = here.as_os_str().as_bytes();
+        assert_eq!(ask(&runner, 0, own, &[]), Ok(Vec::new()));
+        let asked = |place: u32, path: &[u8], files: &[BorrowedFd<'_>]| ask(&start(), place, path, files);
         let refused = Err(io::ErrorKind::BrokenPipe);
         assert_eq!(asked(1, b"", &[]), refused, "no such program");
-        assert_eq!(asked(0, b"--option", &[]), refused);
-        assert_eq!(asked(0, b"/etc", &[]), refused, "a folder that is not the recording's");
-        assert_eq!(asked(0, place.path().as_os_str().as_bytes(), &[]), refused);
-        let around = here.join("../20260101T000000Z-1");
-        assert_eq!(asked(0, around.as_os_str().as_bytes(), &[]), refused);
         assert_eq!(asked(0, own, &[io::stderr().as_fd()]), refused, "another output");
     }
 

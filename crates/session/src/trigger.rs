@@ -172,10 +172,12 @@ fn fire(trigger: &Trigger, programs: Option<&Programs>, targets: &mut Vec<Runnin
     lines
 }
 
-/// The recordings that the trigger is for, as far as they run.
+/// The recordings that the trigger is for, as far as they run: channels of sessions. A recording that only
+/// has the name of the session is none of its channels.
 fn targets(trigger: &Trigger) -> Vec<Running> {
+    let is_named = |one: &Running| trigger.targets.iter().any(|target| one.is_named(target));
     let mut running = Recordings::find().running;
-    running.retain(|one| !one.is_trigger && trigger.targets.iter().any(|target| one.is_named(target)));
+    running.retain(|one| !one.is_trigger && one.name.contains('/') && is_named(one));
     running
 }
 

@@ -116,6 +116,43 @@ fn what_a_recorder_runs_has_what_it_would_have_without_one() {
     assert_same(&recorded);
 }
 
+/// The session's folder has `..` in its path, and another recording has its name.
+#[test]
+fn programs_run_for_the_folders_of_the_session() {
+    if !is_usual_root() {
+        return;
+    }
+    let sessions = Background::new();
+    let script = sessions.folder().join("notes");
+    fs::write(&script, "#!/bin/sh\necho \"$1\" >> \"$0.said\"\n").unwrap();
+    rustix::fs::chmod(&script, rustix::fs::Mode::from_raw_mode(0o755)).unwrap();
+    let script = script.to_str().unwrap();
+    sessions.succeeds("session create flight --flight-recorder -o run/../flights");
+    sessions.succeeds(&format!("channel add flight plain -e pilot:* --on-archive {script}"));
+    let rule = "pilot:count --where number==1 --at-most-every 0.001";
+    sessions.succeeds(&format!("trigger add flight hit -e {rule} --do snapshot --exec {script}"));
+    let place = sessions.start("flight");
+    assert!(place.to_str().unwrap().contains("/../"), "{place:?}");
+    let mut other = sessions.command(&[], crate::harness::TRACEWING);
+    other.args("record --session flight --flight-recorder --all --no-kernel -q -o other".split(' '));
+    let other = Working(other.spawn().unwrap());
+    wait_until("it records", || sessions.ran(&format!("snapshot {}", other.0.id())).status.success());
+
+    let said = || fs::read_to_string(format!("{script}.said")).unwrap_or_default();
+    for round in 1..=2 {
+        let before = said().matches("/main/snapshot-").count();
+        Pilot::start(&sessions).emit(10);
+        wait_until("a program runs for a snapshot", || said().matches("/main/snapshot-").count() > before);
+        sessions.succeeds("rotate flight/plain");
+        wait_until("one runs for an archive", || said().matches("/plain/archives/").count() == round);
+    }
+    sessions.succeeds("session stop flight");
+    assert!(said().lines().all(|line| Path::new(line).starts_with(&place)), "{}", said());
+    assert!(!sessions.folder().join("other/snapshot-2").exists(), "it is no channel of the session");
+    let log = fs::read_to_string(place.join("hit.log")).unwrap();
+    assert!(!log.contains("not done"), "{log}");
+}
+
 /// A command has the capabilities of this process.
 fn assert_same(status: &str) {
     for key in ["CapPrm", "CapEff", "CapBnd", "CapInh", "NoNewPrivs"] {

@@ -166,7 +166,7 @@ impl Recorder<'_> {
         let of_archives = self.archives.as_ref().map(|archives| archives.all.removed);
         let of_snapshots = self.flight.as_ref().map(|flight| flight.totals.removed);
         let removed = of_archives.or(of_snapshots).unwrap_or_default();
-        Removed { count: removed.count, events: removed.events, bytes: removed.bytes }
+        removed.into()
     }
 
     /// How far the recording is, for those that ask.

@@ -29,21 +29,21 @@ impl Folders {
         Self { places: own.into_iter().chain(session).collect() }
     }
 
-    /// Whether a path, which has no `..`, has the form of a folder that they are for.
-    pub(crate) fn has(&self, path: &Path) -> bool {
-        self.below(path).is_some()
-    }
-
-    /// Whether it is one that is there, and to which no link leads on the way: a recorder can make links.
+    /// Whether it is a folder that they are for, which is there, and to which no link leads on the way: a
+    /// recorder can make links.
     pub(crate) fn is_there(&self, path: &Path) -> bool {
         let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|data| data.is_dir());
         self.below(path).is_some_and(|levels| path.ancestors().take(levels).all(is_folder))
     }
 
-    /// How many names it has below the place where it is allowed.
+    /// How many names it has below the place where it is allowed; `None` if it has not the form of a folder
+    /// that programs are for. The place itself may be one such as `../flights`.
     fn below(&self, path: &Path) -> Option<usize> {
         self.places.iter().find_map(|(place, levels)| {
             let names: Vec<&OsStr> = path.strip_prefix(place).ok()?.iter().collect();
+            if names.contains(&OsStr::new("..")) {
+                return None;
+            }
             let is_right = match names.get(*levels..)? {
                 [snapshot] => is_snapshot(snapshot),
                 [folder, archive] => *folder == FOLDER && archive.to_str().is_some_and(is_name),
@@ -68,7 +68,6 @@ mod tests {
 
     #[test]
     fn programs_get_what_the_recording_makes() {
-        let output = Path::new("/srv/web/start/main");
         for (archives, triggers, path, expected) in [
             (true, false, format!("/srv/web/start/main/{ARCHIVE}"), true),
             (true, false, "/srv/web/start/main/archives/other".to_owned(), false),
@@ -82,9 +81,17 @@ mod tests {
             (false, true, "/srv/web/start/other/snapshot-x".to_owned(), false),
             (false, true, "/srv/web/start/snapshot-1".to_owned(), false),
             (false, true, "/srv/other/start/main/more/snapshot-1".to_owned(), false),
+            (false, true, "/srv/web/start/../start/main/snapshot-1".to_owned(), false),
+            (false, true, "/srv/web/../main/snapshot-1".to_owned(), false),
+            (true, false, format!("/srv/web/start/main/../main/{ARCHIVE}"), false),
             (false, false, format!("/srv/web/start/main/{ARCHIVE}"), false),
         ] {
-            assert_eq!(Folders::of(output, archives, triggers).has(Path::new(&path)), expected, "{path}");
+            // The place may have been given as one outside the current folder.
+            for place in ["/srv", "/opt/../srv"] {
+                let folders = Folders::of(&Path::new(place).join("web/start/main"), archives, triggers);
+                let path = path.replacen("/srv", place, 1);
+                assert_eq!(folders.below(Path::new(&path)).is_some(), expected, "{path}");
+            }
         }
     }
 
@@ -94,7 +101,7 @@ mod tests {
         let output = place.path().join("start/main");
         let folders = Folders::of(&output, true, true);
         let (archive, snapshot) = (output.join(ARCHIVE), output.join("snapshot-1"));
-        let is_there = |path: &Path| folders.has(path) && folders.is_there(path);
+        let is_there = |path: &Path| folders.is_there(path);
         assert!(!is_there(&archive) && !is_there(&snapshot), "they are not there");
         fs::create_dir_all(&archive).unwrap();
         fs::create_dir(&snapshot).unwrap();
