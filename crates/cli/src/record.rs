@@ -26,7 +26,6 @@ use crate::record_summary;
 use crate::screen::{Form, stderr};
 use crate::selection::Requested;
 use anyhow::{Context, Result};
-use log::Log;
 use options::options;
 pub use options::{NO_BLOCK, default_name};
 use screen::Screen;
@@ -43,7 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let format = args.format.format;
     let mut screen = Screen::new(args.quiet, !args.quiet && format == TextFormat::Text);
     if args.session.is_some() && args.background {
-        screen = screen.with_log(Log::default());
+        screen = screen.of_log();
     }
     let outcome = match record(&options, &mut screen) {
         Ok(outcome) => outcome,
@@ -53,7 +52,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             return Ok(ExitCode::from(status.clamp(1, 255) as u8));
         }
     };
-    screen.clear();
+    screen.end();
     match format {
         TextFormat::Json => {
             let line = serde_json::to_string(&outcome.summary).context("cannot write the summary as JSON")?;

@@ -1,7 +1,7 @@
 //! How a recording goes, on standard error: notes, snapshots, and on a terminal a line that is written over
 //! and over.
 
-use super::log::Log;
+use super::log;
 use crate::output::print_warning;
 use crate::record_summary;
 use crate::table::{bytes, number};
@@ -9,6 +9,10 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use tracewing_session::outcome::SnapshotSummary;
 use tracewing_session::{Observer, Progress};
+
+/// Time between two updates of the line, and between two looks at the log.
+const LIVE: Duration = Duration::from_millis(500);
+const LOG: Duration = Duration::from_secs(1);
 
 /// Standard error: notes, and on a terminal a line that is written over and over.
 pub struct Screen {
@@ -18,20 +22,29 @@ pub struct Screen {
     /// Whether the live line is on the screen.
     shown: bool,
     last: Option<Progress>,
-    /// The file that standard error is, which is kept small.
-    log: Option<Log>,
+    /// Standard error is a log, which is kept small.
+    is_log: bool,
 }
 
 impl Screen {
     /// `quiet`: only problems are shown. Snapshots are shown if `has_snapshots`.
     pub fn new(quiet: bool, has_snapshots: bool) -> Self {
         let live = !quiet && std::io::stderr().is_terminal();
-        Self { live, quiet: !has_snapshots, shown: false, last: None, log: None }
+        Self { live, quiet: !has_snapshots, shown: false, last: None, is_log: false }
     }
 
-    /// The same of a recorder whose standard error is a file that only it writes.
-    pub fn with_log(self, log: Log) -> Self {
-        Self { log: Some(log), ..self }
+    /// The same of a recorder in the background, whose standard error is a log that it keeps small.
+    pub fn of_log(self) -> Self {
+        Self { is_log: true, ..self }
+    }
+
+    /// Prepares for the summary: on a line of its own, and the log is small without it.
+    pub fn end(&mut self) {
+        self.clear();
+        if self.is_log {
+            log::shorten();
+            log::end_line();
+        }
     }
 
     pub fn clear(&mut self) {
@@ -58,10 +71,17 @@ fn lost(progress: &Progress) -> String {
 
 impl Observer for Screen {
     fn progress_interval(&self) -> Option<Duration> {
-        self.live.then_some(Duration::from_millis(500))
+        // What programs print comes without a note.
+        self.live.then_some(LIVE).or(self.is_log.then_some(LOG))
     }
 
     fn progress(&mut self, progress: &Progress) {
+        if self.is_log {
+            log::shorten();
+        }
+        if !self.live {
+            return;
+        }
         let since = self.last.replace(*progress);
         let (events, elapsed) = since.map_or((0, Duration::ZERO), |last| (last.events, last.elapsed));
         if let Some(snapshots) = progress.snapshots {
@@ -94,6 +114,8 @@ impl Observer for Screen {
     fn note(&mut self, line: &str) {
         self.clear();
         print_warning(line);
-        self.log.iter().for_each(Log::shorten);
+        if self.is_log {
+            log::shorten();
+        }
     }
 }

@@ -3,8 +3,9 @@
 
 use super::definition::Definition;
 use serde_json::Value;
-use std::fs::{read_dir, read_to_string};
-use std::path::PathBuf;
+use std::fs::{read, read_dir};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// What a recorder says that cannot write any more.
 const STOPPED: &str = "recording stopped";
@@ -23,7 +24,7 @@ pub struct Ended {
 /// trace is complete. It must not run.
 pub fn of(definition: &Definition, part: &str) -> Option<Ended> {
     let log = log(definition, part)?;
-    let text = read_to_string(&log).ok()?;
+    let text = said(&log).ok()?;
     Some(Ended { why: why(&text)?, summary: summary(&text), output: log.with_file_name(part) })
 }
 
@@ -33,6 +34,14 @@ fn log(definition: &Definition, part: &str) -> Option<PathBuf> {
     // Their names are their times.
     let newest = starts.map(|start| start.path().join(format!("{part}.log"))).filter(|path| path.is_file());
     newest.max()
+}
+
+/// What is in such a file. Programs may print what is no UTF-8.
+///
+/// # Errors
+/// It cannot be read.
+pub fn said(log: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&read(log)?).into_owned())
 }
 
 /// What a recorder prints at its end.
@@ -62,6 +71,15 @@ fn why(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_programs_print_hides_no_summary() {
+        let place = tempfile::tempdir().unwrap();
+        let log = place.path().join("main.log");
+        std::fs::write(&log, b"\xff\n{\"state\":\"complete\"}\n").unwrap();
+        let text = said(&log).unwrap();
+        assert_eq!((text.lines().count(), why(&text)), (2, None));
+    }
 
     #[test]
     fn the_last_words_of_a_recorder_are_its_error() {

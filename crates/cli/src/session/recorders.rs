@@ -291,7 +291,7 @@ impl Recorder {
     /// Why it has ended, in its words.
     fn last_words(&mut self) -> Option<String> {
         self.process.try_wait().ok().flatten()?;
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let text = ended::said(&self.log).unwrap_or_default();
         Some(format!(
             "{}: {}",
             self.called,
@@ -369,7 +369,7 @@ pub(super) fn log_name(channel: &str) -> String {
 
 /// Prints what a recorder has said at its end. Whether its trace is complete.
 fn report(one: &Running) -> bool {
-    let log = std::fs::read_to_string(log_of(&one.output)).unwrap_or_default();
+    let log = ended::said(&log_of(&one.output)).unwrap_or_default();
     let summary = ended::summary(&log);
     let others = log.lines().count() - usize::from(summary.is_some());
     let earlier = others.saturating_sub(MOST_SAID);
@@ -403,7 +403,8 @@ fn print_summary(called: &str, summary: &Value, output: &Path) {
     );
 }
 
-/// How many archives and snapshots were removed for want of room, and how many events these have had.
+/// How many archives and snapshots were removed, for want of room or by `tracewing clear`, and how many
+/// events these have had.
 fn removed(summary: &Value) -> String {
     // Not by their lists, which have the last ones only.
     let of = |totals: &str, name: &str| summary[totals][name].as_u64().unwrap_or(0);

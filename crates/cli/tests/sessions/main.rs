@@ -10,6 +10,7 @@ mod fuse;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod kernel;
+mod logs;
 mod lttng;
 mod permissions;
 mod reaction;
