@@ -123,13 +123,14 @@ fn examples_of_commands_that_read_a_recording_find_something() {
 
 #[test]
 fn each_command_has_a_manual_page() {
-    for (words, title) in [
-        (&[][..], "tracewing"),
-        (&["record"], "tracewing-record"),
-        (&["sched", "latency"], "tracewing-sched-latency"),
+    for (words, title, usage) in [
+        (&[][..], "tracewing", "tracewing [OPTIONS] <COMMAND>"),
+        (&["record"], "tracewing-record", "tracewing record [OPTIONS] [CMD]..."),
+        (&["sched", "latency"], "tracewing-sched-latency", "tracewing sched latency [OPTIONS] [TRACE]..."),
     ] {
         let page = run(&[&["man"], words].concat()).text();
         assert!(page.contains(&format!(".TH {title} 1")) && page.contains(".SH OPTIONS"), "{page}");
+        assert!(page.contains(&format!(".SH SYNOPSIS\n.nf\n{usage}\n.fi\n")), "{page}");
     }
     assert!(run(&["man", "sched", "no"]).notes().contains("there is no command `sched no`"));
 }

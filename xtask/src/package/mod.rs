@@ -37,9 +37,13 @@ pub struct Options {
     #[arg(long)]
     units: bool,
 
+    /// Also build everything a second time, and check that the package has the same bytes
+    #[arg(long)]
+    again: bool,
+
     /// Check all public crates as `cargo publish` does, install the command from them, and record
     /// locks with it; make no package
-    #[arg(long, conflicts_with_all = ["out", "debug", "tries", "units"])]
+    #[arg(long, conflicts_with_all = ["out", "debug", "tries", "units", "again"])]
     crates: bool,
 }
 
@@ -75,28 +79,62 @@ pub fn run(options: &Options) -> Result<()> {
         return crates::check();
     }
     packages::ensure(packages::FOR_PACKAGE)?;
-    let profile: &[&str] = if options.debug { &[] } else { &["--release"] };
-    let mut packages = vec!["-p", "tracewing-cli", "-p", "tracewing-preload"];
-    packages.extend(EXAMPLES.iter().flat_map(|example| ["-p", example]));
-    cargo(&[&["build"], profile, &packages].concat())?;
-    let built = target_folder()?.join(if options.debug { "debug" } else { "release" });
     let out = match &options.out {
         Some(out) => out.clone(),
         None => target_folder()?.join("debian"),
     };
-    let tree = out.join("tree");
-    if tree.exists() {
-        fs::remove_dir_all(&tree)?;
-    }
-    fill(&tree, &built)?;
-    let package = build(&tree, &out)?;
+    let package = make(&out, options.debug)?;
     println!("{}", package.display());
+    if options.again {
+        is_the_same_again(&package, options.debug)?;
+    }
     if options.tries {
         trial::in_bare_debian(&package, &out.join("root"))?;
     }
     if options.units {
         trial::of_units(&package, &out.join("machine"))?;
     }
+    Ok(())
+}
+
+/// Builds the programs, and the package of them.
+fn make(out: &Path, debug: bool) -> Result<PathBuf> {
+    let profile: &[&str] = if debug { &[] } else { &["--release"] };
+    let mut packages = vec!["-p", "tracewing-cli", "-p", "tracewing-preload"];
+    packages.extend(EXAMPLES.iter().flat_map(|example| ["-p", example]));
+    cargo(&[&["build"], profile, &packages].concat())?;
+    let tree = out.join("tree");
+    if tree.exists() {
+        fs::remove_dir_all(&tree)?;
+    }
+    fill(&tree, &built(debug)?)?;
+    build(&tree, out)
+}
+
+/// The folder of the programs that cargo has built.
+fn built(debug: bool) -> Result<PathBuf> {
+    Ok(target_folder()?.join(if debug { "debug" } else { "release" }))
+}
+
+/// Makes the package once more, of programs that are all built anew: in the same folder, since programs name
+/// the places of their sources.
+fn is_the_same_again(package: &Path, debug: bool) -> Result<()> {
+    let first = fs::read(package)?;
+    let built = built(debug)?;
+    let aside = built.with_extension("first");
+    fs::rename(&built, &aside).with_context(|| format!("cannot move {}", built.display()))?;
+    let out = package.parent().context("a package is in a folder")?;
+    let second = make(out, debug).and_then(|package| Ok(fs::read(package)?));
+    if built.exists() {
+        fs::remove_dir_all(&built)?;
+    }
+    fs::rename(&aside, &built)?;
+    if second? != first {
+        let kept = package.with_extension("first.deb");
+        fs::write(&kept, first)?;
+        bail!("a second build gives another package: {}, before {}", package.display(), kept.display());
+    }
+    println!("a second build gives the same {} bytes", first.len());
     Ok(())
 }
 
