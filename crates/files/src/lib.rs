@@ -35,6 +35,7 @@ pub use create::Made;
 pub use dir::Dir;
 pub use missing::Missing;
 pub use output::OutputFile;
+pub use private::Unfinished;
 pub use refused::Refused;
 pub use regular::open_regular;
 pub use tree::Tree;

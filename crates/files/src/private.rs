@@ -26,13 +26,28 @@ const ATTEMPTS: u32 = 1000;
 /// End of temporary names.
 const UNFINISHED: &str = ".unfinished";
 
+/// A file that is not complete. It has a temporary name, and a lock, so that no other process takes it for
+/// abandoned before [`Dir::supersede`] or [`Dir::discard`] has ended.
+#[derive(Debug)]
+#[must_use = "the file keeps its temporary name"]
+pub struct Unfinished {
+    temporary: String,
+    file: File,
+}
+
+impl Unfinished {
+    /// The open file; clones share its lock.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
 impl Dir {
-    /// A new file that is to be called `name` once it is complete, with its temporary name. It is locked as
-    /// long as it is open.
+    /// A new file that is to be called `name` once it is complete.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create_private_file(&self, name: &str) -> io::Result<(String, File)> {
+    pub fn create_private_file(&self, name: &str) -> io::Result<Unfinished> {
         let mut attempt = 0;
         loop {
             let temporary = format!(".{name}.{}.{attempt}{UNFINISHED}", std::process::id());
@@ -47,7 +62,7 @@ impl Dir {
             // Before the file was locked, another thread or process may have found it abandoned. It removes
             // it, so this one must not: another file may have the name then.
             if !is_taken && is_still(&file, self, temporary.as_ref()) {
-                return Ok((temporary, file.into()));
+                return Ok(Unfinished { temporary, file: file.into() });
             }
             if attempt == ATTEMPTS {
                 return Err(Errno::AGAIN.into());
@@ -59,11 +74,20 @@ impl Dir {
     ///
     /// # Errors
     /// The file cannot be renamed; it is removed then.
-    pub fn supersede(&self, temporary: &str, name: &str) -> io::Result<()> {
-        renameat(self, temporary, self, name).inspect_err(|_| {
-            let _ = unlinkat(self, temporary, AtFlags::empty());
+    pub fn supersede(&self, unfinished: Unfinished, name: &str) -> io::Result<()> {
+        let Unfinished { temporary, file: _locked } = unfinished;
+        renameat(self, &temporary, self, name).inspect_err(|_| {
+            let _ = unlinkat(self, &temporary, AtFlags::empty());
         })?;
         Ok(())
+    }
+
+    /// Removes a file that will not be complete.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn discard(&self, Unfinished { temporary, file: _locked }: Unfinished) -> io::Result<()> {
+        self.remove(&temporary)
     }
 
     /// Removes the temporary files of processes that have died.
@@ -82,7 +106,8 @@ impl Dir {
     /// Removes a file that no process has locked. It is locked until it is removed: only then is the name
     /// still that of this file.
     fn remove_if_abandoned(&self, name: &OsStr) {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // On NFS, only a file that is open for writing can be locked.
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(file) = openat(self, name, flags, Mode::empty()) else { return };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_still(&file, self, name) {
             let _ = unlinkat(self, name, AtFlags::empty());
@@ -143,16 +168,23 @@ mod tests {
     fn files_are_private_and_those_of_the_dead_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let folder = Dir::private(&place.path().join("cache")).unwrap();
-        let (temporary, file) = folder.create_private_file("a").unwrap();
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let unfinished = folder.create_private_file("a").unwrap();
+        let temporary = unfinished.temporary.clone();
+        assert_eq!(unfinished.file().metadata().unwrap().permissions().mode() & 0o777, 0o600);
         folder.remove_abandoned().unwrap();
         assert!(folder.has(&temporary), "its maker lives");
-        drop(file);
+        drop(unfinished);
         folder.remove_abandoned().unwrap();
         assert!(!folder.has(&temporary));
 
-        let (temporary, _file) = folder.create_private_file("a").unwrap();
-        folder.supersede(&temporary, "a").unwrap();
+        let unfinished = folder.create_private_file("a").unwrap();
+        // A writer of a clone has ended.
+        drop(unfinished.file().try_clone().unwrap());
+        folder.remove_abandoned().unwrap();
+        folder.supersede(unfinished, "a").unwrap();
+        assert!(folder.has("a") && !folder.has(&temporary));
+        let unfinished = folder.create_private_file("a").unwrap();
+        folder.discard(unfinished).unwrap();
         assert!(folder.has("a") && !folder.has(&temporary));
         assert!(folder.free_bytes().unwrap() > 0);
     }
@@ -170,10 +202,8 @@ mod tests {
                     }
                 });
             }
-            let made: io::Result<()> = (0..5_000).try_for_each(|_| {
-                let (temporary, _file) = folder.create_private_file("a")?;
-                folder.supersede(&temporary, "a")
-            });
+            let made: io::Result<()> =
+                (0..5_000).try_for_each(|_| folder.supersede(folder.create_private_file("a")?, "a"));
             is_over.store(true, Relaxed);
             made.unwrap();
         });

@@ -99,11 +99,11 @@ impl Cache {
         let io = |cause| Error::Io { path: self.path.clone(), cause };
         let folder = self.folder()?;
         let name = identity::name(recording);
-        let (temporary, file) = folder.create_private_file(&name).map_err(io)?;
-        let made = write(&folder, file);
+        let unfinished = folder.create_private_file(&name).map_err(io)?;
+        let made = unfinished.file().try_clone().map_err(io).and_then(|file| write(&folder, file));
         let kept = match made.as_ref().is_ok_and(is_whole) {
-            true => folder.supersede(&temporary, &name),
-            false => folder.remove(&temporary),
+            true => folder.supersede(unfinished, &name),
+            false => folder.discard(unfinished),
         };
         let made = made?;
         kept.map_err(io)?;
@@ -135,19 +135,19 @@ impl Cache {
             return Err(Error::NoSpace { path: self.path.clone(), free });
         }
         let identity = identity::of(recording);
-        let (temporary, file) = folder.create_private_file(&name).map_err(io)?;
+        let unfinished = folder.create_private_file(&name).map_err(io)?;
         let kept = (|| {
-            let again = file.try_clone().map_err(io)?;
-            let mut to = &file;
+            let mut to = unfinished.file();
+            let [file, again] = [to.try_clone().map_err(io)?, to.try_clone().map_err(io)?];
             to.write_all(&format::head(identity)).map_err(io)?;
             made.seek(SeekFrom::Start(format::HEAD as u64)).map_err(io)?;
             std::io::copy(&mut made, &mut to).map_err(io)?;
             groups::add((again, &self.path), identity, groups::LEAST, &mut Careful::new(folder, file))
         })();
         match kept {
-            Ok(_) => folder.supersede(&temporary, &name).map_err(io)?,
+            Ok(_) => folder.supersede(unfinished, &name).map_err(io)?,
             Err(error) => {
-                folder.remove(&temporary).map_err(io)?;
+                folder.discard(unfinished).map_err(io)?;
                 return Err(error);
             }
         }
@@ -243,4 +243,26 @@ fn shrink(folder: &Dir, kept: &str, most: u64) {
 /// Whether a file of this name is an index, not one that the user keeps in the same folder.
 fn is_index(name: &str) -> bool {
     name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_other_process_removes_an_index_before_it_has_its_name() {
+        let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/golden/recordings/server");
+        let recording = Recording::open(&[recording]).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(&place.path().join("cache"))).unwrap();
+        let write = |_: &Dir, mut file: File| {
+            file.write_all(b"whole").unwrap();
+            Ok(())
+        };
+        // Another process begins when all is written.
+        cache.put(&recording, write, |()| cache.folder().is_ok()).unwrap();
+        assert_eq!(std::fs::read(cache.path_of(&recording)).unwrap(), b"whole");
+        cache.put(&recording, write, |_| false).unwrap();
+        assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), 1);
+    }
 }

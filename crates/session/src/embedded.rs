@@ -45,10 +45,10 @@ fn put_below(cache: &Path, library: &[u8]) -> io::Result<PathBuf> {
 
 fn write(folder: &Dir, library: &[u8]) -> io::Result<()> {
     folder.remove_abandoned()?;
-    let (temporary, mut file) = folder.create_private_file(LIBRARY)?;
-    match file.write_all(library) {
-        Ok(()) => folder.supersede(&temporary, LIBRARY),
-        Err(error) => folder.remove(&temporary).and(Err(error)),
+    let unfinished = folder.create_private_file(LIBRARY)?;
+    match unfinished.file().write_all(library) {
+        Ok(()) => folder.supersede(unfinished, LIBRARY),
+        Err(error) => folder.discard(unfinished).and(Err(error)),
     }
 }
 

@@ -30,8 +30,9 @@ impl Opening {
             "<!DOCTYPE html><meta charset=utf-8><title>tracewing</title>\
              <meta http-equiv=refresh content=\"0;url={address}\"><a href=\"{address}\">Open the recording</a>\n"
         );
-        let (temporary, mut file) = folder.create_private_file(&name).map_err(io)?;
-        file.write_all(text.as_bytes()).and_then(|()| folder.supersede(&temporary, &name)).map_err(io)?;
+        let unfinished = folder.create_private_file(&name).map_err(io)?;
+        unfinished.file().write_all(text.as_bytes()).map_err(io)?;
+        folder.supersede(unfinished, &name).map_err(io)?;
         Ok(Opening { folder, name })
     }
 

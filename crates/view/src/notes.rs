@@ -164,9 +164,9 @@ impl Notes {
         own.remove_abandoned()?;
         let file = self.file(about);
         let stored = Stored { begin: about.begin.as_ns(), notes: notes.to_vec() };
-        let (temporary, mut out) = own.create_private_file(&file)?;
-        out.write_all(serde_json::to_string(&stored)?.as_bytes())?;
-        own.supersede(&temporary, &file)
+        let unfinished = own.create_private_file(&file)?;
+        unfinished.file().write_all(serde_json::to_string(&stored)?.as_bytes())?;
+        own.supersede(unfinished, &file)
     }
 }
 

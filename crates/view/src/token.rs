@@ -43,9 +43,9 @@ impl Token {
         }
         own.remove_abandoned()?;
         let token = Self::random()?;
-        let (temporary, mut out) = own.create_private_file(&file)?;
-        out.write_all(token.figures.as_bytes())?;
-        own.supersede(&temporary, &file)?;
+        let unfinished = own.create_private_file(&file)?;
+        unfinished.file().write_all(token.figures.as_bytes())?;
+        own.supersede(unfinished, &file)?;
         Ok(token)
     }
 
