@@ -41,9 +41,8 @@ impl Index {
         to: Duration,
     ) -> Result<Vec<Vec<(StateId, Duration)>>, Error> {
         let counts: Vec<u64> = rows.iter().map(|row| self.count(*row, from, to)).collect();
-        let worth = usize::try_from(counts.iter().sum::<u64>() / APIECE).unwrap_or(usize::MAX);
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(worth).min(rows.len());
-        self.by_threads(rows, &counts, (from, to), threads.max(1))
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        self.by_threads(rows, &counts, (from, to), threads(&counts, processors))
     }
 
     /// The same; `counts` are those of the rows.
@@ -61,7 +60,9 @@ impl Index {
         let work = || {
             let (mut sums, mut found) = (Sums::default(), Vec::new());
             while let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                found.push((*at, sums.of(self, rows[*at], from, to)?));
+                // After an error there is no answer: the other threads need not find theirs.
+                let sums = sums.of(self, rows[*at], from, to);
+                found.push((*at, sums.inspect_err(|_| next.store(order.len(), Ordering::Relaxed))?));
             }
             Ok::<_, Error>(found)
         };
@@ -79,6 +80,12 @@ impl Index {
         found.into_iter().flatten().for_each(|(at, sums)| all[at] = sums);
         Ok(all)
     }
+}
+
+/// How many threads read rows with so many states: no more than there are rows or processors.
+fn threads(counts: &[u64], processors: usize) -> usize {
+    let worth = usize::try_from(counts.iter().sum::<u64>() / APIECE).unwrap_or(usize::MAX);
+    worth.min(processors).min(counts.len()).max(1)
 }
 
 /// How long a row was in each state; its memory is used again for the next row.
@@ -128,5 +135,18 @@ impl Sums {
         seen.sort_unstable();
         seen.dedup();
         Ok(seen.drain(..).map(|state| (state, std::mem::take(&mut all[state.0 as usize]))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{APIECE, threads};
+
+    #[test]
+    fn threads_are_as_many_as_their_work_is_worth() {
+        let found = |counts: &[u64]| threads(counts, 4);
+        assert_eq!([found(&[]), found(&[0, 0]), found(&[APIECE]), found(&[2 * APIECE - 1, 0])], [1; 4]);
+        assert_eq!([found(&[APIECE; 2]), found(&[APIECE; 3]), found(&[APIECE; 9])], [2, 3, 4]);
+        assert_eq!(found(&[9 * APIECE]), 1, "one row is read by one thread");
     }
 }
