@@ -5,7 +5,7 @@ use crate::analyses::{printed, result};
 use crate::cdp::Browser;
 use crate::client::{Viewer, stored};
 use serde_json::{Value, json as object};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tracewing_testing::installed;
 
 /// Times of a table's line.
@@ -17,6 +17,13 @@ fn figures(row: &Value) -> Vec<u64> {
 
 fn length(viewer: &Viewer) -> u64 {
     viewer.ask("state", "{}")["length"].as_u64().unwrap()
+}
+
+/// The rows of a kind.
+fn rows_of(viewer: &Viewer, kind: &str) -> Vec<Value> {
+    let tracks = viewer.ask("tracks", "{}");
+    let rows = tracks["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == kind);
+    rows.map(|row| row["id"].clone()).collect()
 }
 
 /// The threads that the recording follows, those that ran the longest first.
@@ -288,6 +295,22 @@ fn locks_of_a_place_are_added_up() {
             ((line["name"].as_str().unwrap().to_owned(), line["class"].as_u64().unwrap()), numbers.into())
         });
         assert_eq!(found.collect::<BTreeMap<_, _>>(), expected, "{name}");
+        // Whatever is marked, these are the places of all of them.
+        for (kind, is_all) in [("process", true), ("thread", false), ("task", false)] {
+            asked["rows"] = rows_of(&viewer, kind).into();
+            let marked = result(&viewer, "durations", &asked).unwrap()["names"].take();
+            let names = |lines: &Value| -> BTreeSet<String> {
+                lines
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|line| line["name"].as_str().unwrap().to_owned())
+                    .collect()
+            };
+            let all = names(&together["names"]);
+            assert!(names(&marked).is_subset(&all), "{name} {kind}: {marked}");
+            assert!(!is_all || marked == together["names"], "{name}: {marked}");
+        }
         assert!(expected.len() > 3 && expected.len() < alone["names"].as_array().unwrap().len(), "{name}");
     }
 }

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use tracewing_index::{Row, RowId, RowKind};
+use tracewing_index::{Index, Row, RowId, RowKind};
 use tracewing_trace::{Filter, ThreadPattern, TimePoint};
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid};
 
 /// What is asked of an area.
 #[derive(Debug, Deserialize)]
@@ -97,6 +97,12 @@ impl Area {
         self.rows.clone().map(|rows| chosen(ready, rows)).transpose()
     }
 
+    /// The processes of what the area has; `None` if these may be all.
+    pub(super) fn processes(&self, ready: &Ready) -> Result<Option<BTreeSet<Pid>>, Refusal> {
+        let Some(ids) = self.ids(ready)? else { return Ok(None) };
+        Ok(ids.into_iter().map(|id| process_of(&ready.index, id)).collect())
+    }
+
     /// The threads of the area in its time; if it has none, its CPUs. `what` is what tasks have none of.
     pub(super) fn threads(&self, ready: &Ready, what: &str) -> Result<Filter, Refusal> {
         let mut filter = self.time(ready)?;
@@ -142,6 +148,15 @@ impl Area {
             (true, true) => return Err(refused("the area has neither tasks nor threads")),
         }
         Ok(filter)
+    }
+}
+
+/// The process of a row or, of a part, of its thread or task; `None` if unknown, and of a CPU.
+pub(super) fn process_of(index: &Index, id: RowId) -> Option<Pid> {
+    let row = index.row(id);
+    match row.parent {
+        Some(whole) if row.is_part() => index.row(whole).process,
+        _ => row.process,
     }
 }
 

@@ -2,9 +2,9 @@
 //! and the longest ones of a name. Only what begins and ends within the area counts; of waits, only what also
 //! begins and ends within the recording.
 
-use super::area::{Area, of_area};
+use super::area::{Area, of_area, process_of};
 use super::ask::{Refusal, ready, refused};
-use super::held::{Places, places};
+use super::held::{Named, Places, places};
 use super::jobs;
 use super::spans::named;
 use crate::jobs::Job;
@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use tracewing_analysis::{Distribution, Durations};
 use tracewing_index::{Class, Index, Row, RowId, RowKind, Span, StateId};
 use tracewing_trace::Progress;
-use tracewing_units::Duration;
+use tracewing_units::{Duration, Pid};
 
 /// Most names, and longest ones of some, in an answer.
 const MOST: usize = 1000;
@@ -102,10 +102,11 @@ pub(super) fn start(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
         return Err(refused("only locks have places"));
     }
     let rows = rows_of(&ready, &area, what)?;
-    let events = by_place.then(|| area.events(&ready)).transpose()?;
+    // Without the events of other threads, some holds have no length, and so some locks no place.
+    let events = by_place.then(|| area.time(&ready)).transpose()?;
     let recording = viewed.recording();
     jobs::start(viewed, move |job| {
-        let held = |filter| places(job, (&recording, filter), |_| true, |row| row.held_at.clone());
+        let held = |filter| places(job, (&recording, filter), |_| true, Named::Comparable);
         let places = events.as_ref().map(held).transpose()?;
         find(job, &ready, &area, (what, &rows, longest.as_ref()), places.as_ref())
     })
@@ -122,9 +123,10 @@ fn find(
     let (total, mut done) = (rows.iter().map(|id| index.count(*id, from, to)).sum(), 0);
     let mut groups: HashMap<Key, Group> = HashMap::new();
     // States have few names: each is looked up once.
-    let mut keys: HashMap<StateId, Key> = HashMap::new();
+    let mut keys: HashMap<(StateId, Option<Pid>), Key> = HashMap::new();
     let mut longest = BinaryHeap::new();
     for id in rows.iter().copied() {
+        let process = places.and_then(|_| process_of(index, id));
         let read = index.spans(id, from, to, |span| {
             done += 1;
             if done % PERIOD == 0 {
@@ -135,7 +137,8 @@ fn find(
             if span.from < from || span.to > to || is_part || !class.is_some_and(|class| what.is_in(class)) {
                 return ControlFlow::Continue(());
             }
-            let key = keys.entry(span.state).or_insert_with(|| Key::of(index, span.state).at(places));
+            let new = || Key::of(index, span.state).at(process, places);
+            let key = keys.entry((span.state, process)).or_insert_with(new);
             add(&mut groups, key, span);
             if wanted == Some(&*key) {
                 longest.push(Reverse((span.to - span.from, Reverse((span.from, id.0)))));
@@ -187,19 +190,21 @@ impl Key {
         Key { class: named.class, name: if named.about.is_empty() { named.name } else { named.about } }
     }
 
-    /// The same, with the place of a lock if places are known.
-    fn at(self, places: Option<&Places>) -> Self {
+    /// The same, with the place of a lock of this process if places are known.
+    fn at(self, process: Option<Pid>, places: Option<&Places>) -> Self {
         match places {
-            Some(places) => Key { name: placed(&self.name, places), ..self },
+            Some(places) => Key { name: placed(&self.name, process, places), ..self },
             None => self,
         }
     }
 }
 
 /// The name of a lock, whose last word is its address, with its place instead; without one, only its kind.
-fn placed(name: &str, places: &Places) -> String {
+fn placed(name: &str, process: Option<Pid>, places: &Places) -> String {
     let Some((kind, address)) = name.rsplit_once(' ') else { return name.to_owned() };
-    let Some(places) = places.get(address) else { return kind.to_owned() };
+    // The kernel's locks are of no process, whichever takes them.
+    let of = |process| places.get(&(process, kind == "futex", address.to_owned()));
+    let Some(places) = of(process).or_else(|| of(None)) else { return kind.to_owned() };
     let places: Vec<&str> = places.iter().map(String::as_str).collect();
     format!("{} ({kind})", places.join(", "))
 }
@@ -217,4 +222,23 @@ fn rows_of(ready: &Ready, area: &Area, what: What) -> Result<Vec<RowId>, Refusal
         ids.contains(&id) || is_part(id) && parent.is_some_and(|parent| ids.contains(&parent))
     };
     Ok(all.into_iter().filter(|(id, parent)| is_in(*id, *parent)).map(|(id, _)| id).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pid, Places, placed};
+
+    #[test]
+    fn places_are_those_of_the_process_and_of_no_futex() {
+        let place =
+            |process, address: &str, at: &str| ((process, false, address.to_owned()), [at.to_owned()].into());
+        let [parent, child, other] = [7, 8, 9].map(|number| Some(Pid(number)));
+        let places: Places =
+            [place(parent, "0x10", "a.rs:1"), place(child, "0x10", "b.rs:2"), place(None, "0xf0", "read")]
+                .into();
+        let found = |name: &str| [parent, child, other, None].map(|process| placed(name, process, &places));
+        assert_eq!(found("mutex 0x10"), ["a.rs:1 (mutex)", "b.rs:2 (mutex)", "mutex", "mutex"]);
+        assert_eq!(found("futex 0x10"), ["futex"; 4]);
+        assert_eq!(found("kernel spin 0xf0"), ["read (kernel spin)"; 4]);
+    }
 }
