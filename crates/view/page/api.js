@@ -12,15 +12,23 @@ export class Unreachable extends Error {}
 /** What is asked for has not been read yet. */
 export class NotRead extends Error {}
 
+/**
+ * A body to its end: the server may end meanwhile.
+ * @template T @param {Promise<T>} body @returns {Promise<T>}
+ */
+const whole = (body) => body.catch((error) => {
+  throw error.name === "AbortError" ? error : new Unreachable(String(error));
+});
+
 /** @param {string} path @param {unknown} asked @param {AbortSignal} [signal] */
 async function post(path, asked, signal) {
   const body = typeof asked === "string" ? asked : JSON.stringify(asked);
   const response = await fetch(`/api/${path}`, { method: "POST", body, signal }).catch((error) => {
     throw new Unreachable(String(error));
   });
-  if (response.status === 401) throw new Unknown(await response.text());
-  if (response.status === 425) throw new NotRead(await response.text());
-  if (!response.ok) throw new Error(await response.text());
+  if (response.status === 401) throw new Unknown(await whole(response.text()));
+  if (response.status === 425) throw new NotRead(await whole(response.text()));
+  if (!response.ok) throw new Error(await whole(response.text()));
   return response;
 }
 
@@ -30,7 +38,7 @@ async function post(path, asked, signal) {
  */
 export async function ask(path, asked = {}, signal) {
   const side = sideAsked(asked);
-  const answer = await (await post(of(side, path), toSide(asked, side), signal)).json();
+  const answer = await whole((await post(of(side, path), toSide(asked, side), signal)).json());
   return fromSide(path, answer, side);
 }
 
@@ -76,10 +84,10 @@ export async function rows(asked, signal) {
       known?.gone();
     });
     if (!response) return;
-    found.set(row, new Uint32Array(await response.arrayBuffer()).subarray(2));
+    found.set(row, new Uint32Array(await whole(response.arrayBuffer())).subarray(2));
   }));
   if (rows.every(isSeries)) return found;
-  const buffer = await (await post(of(side, "rows"), toSide(asked, side), signal)).arrayBuffer();
+  const buffer = await whole((await post(of(side, "rows"), toSide(asked, side), signal)).arrayBuffer());
   const head = new Uint32Array(buffer);
   for (let at = 0; at < head.length; ) {
     const [row, count] = [head[at] + side * SECOND, head[at + 1]];

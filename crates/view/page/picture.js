@@ -7,6 +7,8 @@ import { CLASSES, PARTS, color, ink, patterns, textOn } from "./classes.js";
 import { hatch } from "./losses.js";
 import { Rows, Sheet, columns, counts, levels, marks, paint } from "./pixels.js";
 import { beginOf, bySide, isSeries, sideOf } from "./sides.js";
+import { ROOM } from "./store.js";
+import { BUCKETS } from "./tiles.js";
 import { HEIGHT, isMarks } from "./tracks.js";
 
 /** @typedef {import("./tracks.js").Node} Node */
@@ -73,9 +75,15 @@ export class Picture {
     return this.rows.valued.used;
   }
 
-  /** The exponent of the buckets: not longer than a pixel. @param {number} width */
-  shift(width) {
-    return Math.max(0, Math.floor(Math.log2((this.view.to - this.view.from) / width)));
+  /**
+   * The exponent of the buckets: not longer than a pixel, unless the tiles of so many rows would not fit into memory.
+   * @param {number} width @param {number} rows
+   */
+  shift(width, rows) {
+    const length = this.view.to - this.view.from;
+    // A tile may begin before what is seen, and one end after it.
+    const most = Math.max(256, ROOM / Math.max(1, rows) - 2 * 2 ** BUCKETS);
+    return Math.max(0, Math.floor(Math.log2(length / width)), Math.ceil(Math.log2(length / most)));
   }
 
   /** What is seen, in the time of a row's recording. @param {number} row */
@@ -88,8 +96,9 @@ export class Picture {
   expect(layout) {
     if (this.tiles.isBusy) return;
     this.tiles.begin();
-    const shift = this.shift(this.pixels.width);
-    for (const { track: { id } } of layout.seen()) {
+    const seen = layout.seen();
+    const shift = this.shift(this.pixels.width, seen.length);
+    for (const { track: { id } } of seen) {
       if (id === null) continue;
       const [from, to] = this.times(id);
       this.tiles.get(id, from, to, shift);
@@ -108,9 +117,10 @@ export class Picture {
     const { context, ratio } = fit(this.pixels);
     const wide = this.pixels.width;
     const { image, target, sums } = this.sheet.blank(context, wide, this.pixels.height);
-    const [colors, shift] = [patterns(), this.shift(wide)];
+    const seen = layout.seen();
+    const [colors, shift] = [patterns(), this.shift(wide, seen.length)];
     for (const rows of Object.values(this.rows)) rows.begin();
-    for (const { track, at, y } of layout.seen()) {
+    for (const { track, at, y } of seen) {
       const [first, last] = [Math.round((y + MARGIN) * ratio), Math.round((y + HEIGHT - MARGIN) * ratio)];
       if (at < layout.pinned) target.fill(0, Math.round(y * ratio) * wide, Math.round((y + HEIGHT) * ratio) * wide);
       if (track.id === null) continue;

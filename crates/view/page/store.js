@@ -11,8 +11,11 @@ export const BUFFERS = 24;
 /** What a tile takes besides its runs, in words, as measured in Chromium: most tiles have few runs. */
 export const OVERHEAD = 30;
 
+/** Buckets that fit, each with a run of its own; some room is left for what is seen next. */
+export const ROOM = Math.floor((0.85 * BUFFERS * WORDS) / RUN);
+
 /** A tile that was drawn since so many buffers were begun stays when its buffer is used again. */
-const RECENT = BUFFERS / 4;
+const RECENT = BUFFERS / 2;
 
 /** Runs in a buffer, and when they were drawn. @typedef {import("./api.js").Runs & {key: string, drawn: number}} Kept */
 

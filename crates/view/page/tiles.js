@@ -10,7 +10,7 @@ import { Store } from "./store.js";
 /** @typedef {{runs: Runs, shift: number, first: number}} Tile */
 
 /** Buckets of a tile, as a power of two. */
-const BUCKETS = 9;
+export const BUCKETS = 9;
 /** Tiles that the server has refused, at most: the first ones are asked again. */
 const REFUSED = 10_000;
 /** Most rows of a question. */
@@ -39,6 +39,8 @@ export class Tiles {
     /** How often they expired, and how often they had when certain ones did, too. */
     this.turn = 0;
     this.doubted = 0;
+    /** The same when rows were dropped: earlier answers are of what they were before. @type {Map<number, number>} */
+    this.dropped = new Map();
     /** And when rows got other places: earlier answers are of other rows. */
     this.moved = 0;
     this.isBusy = false;
@@ -116,6 +118,7 @@ export class Tiles {
       const found = await rows(asked);
       if (turn < this.moved) return;
       for (const row of some) {
+        if (turn < (this.dropped.get(row) ?? 0)) continue;
         const [key, runs] = [`${row} ${shift} ${tile}`, found.get(row)];
         if (runs) this.kept.set(key, runs);
         // The row has another number now; or, of one that only the page has, the server knew none when it was asked.
@@ -134,9 +137,12 @@ export class Tiles {
 
   /** A tile is not asked again. @param {string} key */
   refuse(key) {
-    for (const first of this.refused) {
-      if (this.refused.size < REFUSED) break;
-      this.refused.delete(first);
+    if (this.refused.size >= REFUSED) {
+      // Half of them at once: each walk passes what was deleted before.
+      for (const first of this.refused) {
+        if (this.refused.size <= REFUSED / 2) break;
+        this.refused.delete(first);
+      }
     }
     this.refused.add(key);
   }
@@ -157,7 +163,7 @@ export class Tiles {
   /** Nothing that is kept of a row is of use. @param {number} row */
   drop(row) {
     for (const key of [...this.kept.tiles.keys()]) if (key.startsWith(`${row} `)) this.kept.delete(key);
-    this.turn++;
+    this.dropped.set(row, ++this.turn);
   }
 
   /** All tiles are asked again. */

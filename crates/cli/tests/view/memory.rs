@@ -52,7 +52,7 @@ fn tiles_have_a_limit_and_pictures_use_their_memory_again() {
     assert!((160_000..180_000).contains(&count), "{count}");
     let expected = object!({
         "count": count, "isRight": true, "drawn": true, "isNewest": true, "buffers": 24, "sizes": [1 << 20],
-        "most": true, "least": true, "refused": [10_000, true], "gone": 0, "again": [true, true, true, true], "next": true, "left": 0,
+        "most": true, "least": true, "refused": [7_000, true], "gone": 0, "again": [true, true, true, true], "next": true, "left": 0,
     });
     assert_eq!(kept, expected);
     let again = browser.value(
@@ -75,5 +75,129 @@ fn tiles_have_a_limit_and_pictures_use_their_memory_again() {
         })",
     );
     assert_eq!(again, object!([true, 10, 140, true, true, true, 6, true]));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// Each bucket of each track has a run of its own, and there are more tracks and pixels than fit.
+#[test]
+fn a_picture_of_any_size_is_asked_for_once() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let rounds = browser.value(
+        "Promise.all(['tiles', 'picture'].map((name) => import(`/${name}.js`))).then(async ([{ Tiles }, { Picture }]) => {
+            const real = window.fetch;
+            window.fetch = async (path, { body }) => {
+                const { rows, first, count } = JSON.parse(body);
+                const answer = new Uint32Array(rows.length * (2 + 7 * count));
+                for (const [place, row] of rows.entries()) {
+                    const at = place * (2 + 7 * count);
+                    answer.set([row, count], at);
+                    for (let bucket = 0; bucket < count; bucket++) answer.set([first + bucket, 1], at + 2 + 7 * bucket);
+                }
+                return new Response(answer);
+            };
+            const rounds = [];
+            for (const [tracks, width] of [[30, 1280], [126, 5731], [171, 5731], [340, 3840]]) {
+                const tiles = new Tiles(() => {}, (error) => { throw error; });
+                const view = { from: 1e9 + 7, to: 1e9 + 7 + width * 1023 };
+                const picture = Object.assign(Object.create(Picture.prototype), { tiles, view, pixels: { width } });
+                const seen = Array.from({ length: tracks }, (_, id) => ({ track: { id } }));
+                const asked = async () => {
+                    for (let round = 0; round < 12; round++) {
+                        picture.expect({ seen: () => seen });
+                        if (!tiles.isBusy) return round;
+                        while (tiles.isBusy) await new Promise((done) => setTimeout(done));
+                    }
+                    return Infinity;
+                };
+                const times = [await asked()];
+                for (let pan = 0; pan < 4; pan++) {
+                    [view.from, view.to] = [view.from, view.to].map((time) => time + width * 102);
+                    times.push(await asked());
+                }
+                const shift = picture.shift(width, tracks);
+                rounds.push({ tracks, shift, first: times[0], pans: Math.max(...times.slice(1)) });
+            }
+            window.fetch = real;
+            return rounds;
+        })",
+    );
+    for one in rounds.as_array().unwrap() {
+        let is_few = |name: &str| one[name].as_u64().is_some_and(|rounds| rounds <= 10);
+        assert!(is_few("first") && is_few("pans"), "{one}");
+    }
+    // What fits is as fine as its pixels are.
+    assert_eq!(rounds[0]["shift"], 9);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// A row has another field before the answer of the one before has come.
+#[test]
+fn answers_of_what_a_row_was_before_are_not_kept() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let kept = browser.value(
+        "Promise.all(['tiles', 'api', 'sides'].map((name) => import(`/${name}.js`))).then(async ([{ Tiles }, { series }, { SERIES }]) => {
+            const [real, held] = [window.fetch, []];
+            window.fetch = () => new Promise((answer) => held.push(() => answer(new Response(Uint32Array.from([0, 1, 7, 1, 0, 0, 0, 0, 0])))));
+            const tiles = new Tiles(() => {}, (error) => { throw error; });
+            [SERIES, SERIES + 1].forEach((row) => [series.set(row, { number: 1, gone: () => {} }), tiles.known.set(row, 0)]);
+            [SERIES, SERIES + 1].forEach((row) => tiles.get(row, 0, 100, 0));
+            const asked = tiles.ask();
+            tiles.drop(SERIES);
+            while (held.length < 2) await new Promise((done) => setTimeout(done));
+            held.forEach((answer) => answer());
+            await asked;
+            const first = [...tiles.kept.tiles.keys()].map((key) => Number(key.split(' ')[0]) - SERIES);
+            tiles.get(SERIES, 0, 100, 0);
+            const again = tiles.ask();
+            while (held.length < 3) await new Promise((done) => setTimeout(done));
+            held[2]();
+            await again;
+            window.fetch = real;
+            return [first, tiles.kept.tiles.size, tiles.refused.size];
+        })",
+    );
+    assert_eq!(kept, object!([[1], 2, 0]));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn a_server_that_ends_during_an_answer_is_waited_for() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let found = browser.value(
+        "import('/api.js').then(async ({ ask, rows, series, Unreachable }) => {
+            const real = window.fetch;
+            const failing = (error) => async () => {
+                const body = () => Promise.reject(error);
+                return { ok: true, status: 200, json: body, arrayBuffer: body };
+            };
+            const { SERIES } = await import('/sides.js');
+            series.set(SERIES, { number: 1, gone: () => {} });
+            const asked = { shift: 0, first: 0, count: 512 };
+            const asks = [() => ask('state'), () => rows({ ...asked, rows: [1] }), () => rows({ ...asked, rows: [SERIES] })];
+            const found = [];
+            for (const error of [new TypeError('network error'), new DOMException('', 'AbortError')]) {
+                window.fetch = failing(error);
+                for (const one of asks) found.push(await one().then(() => 'an answer', (error) => error instanceof Unreachable || error.name));
+            }
+            window.fetch = real;
+            return found;
+        })",
+    );
+    assert_eq!(found, object!([true, true, true, "AbortError", "AbortError", "AbortError"]));
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
