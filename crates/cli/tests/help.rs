@@ -130,6 +130,7 @@ fn each_command_has_a_manual_page() {
     ] {
         let page = run(&[&["man"], words].concat()).text();
         assert!(page.contains(&format!(".TH {title} 1")) && page.contains(".SH OPTIONS"), "{page}");
+        assert!(page.contains(".SH EXAMPLES\n.nf\n\\&  tracewing "), "{page}");
         assert!(page.contains(&format!(".SH SYNOPSIS\n.nf\n{usage}\n.fi\n")), "{page}");
     }
     assert!(run(&["man", "sched", "no"]).notes().contains("there is no command `sched no`"));
