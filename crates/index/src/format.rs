@@ -19,7 +19,7 @@ use tracewing_timeline::{Class, StateId};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// The last figure is the version: a change of the format changes it.
-const MAGIC: [u8; 8] = *b"TWStats9";
+const MAGIC: [u8; 8] = *b"TWStatsA";
 pub(crate) const HEAD: usize = 64;
 pub(crate) const FOOT: usize = 32;
 
