@@ -47,6 +47,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let outcome = match record(&options, &mut screen) {
         Ok(outcome) => outcome,
         Err(error) => {
+            screen.end();
             let status = error.exit_status();
             print_error(&error.into());
             return Ok(ExitCode::from(status.clamp(1, 255) as u8));

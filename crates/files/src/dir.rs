@@ -234,10 +234,18 @@ impl Dir {
         }
     }
 
-    /// Whether something of this name is there, and belongs to this process's effective user.
-    pub fn has_own(&self, name: impl AsRef<OsStr>) -> bool {
+    /// The user that it belongs to: on some file systems, not the one that has made it.
+    ///
+    /// # Errors
+    /// The system call fails.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(fstat(self)?.st_uid)
+    }
+
+    /// Whether something of this name is there, and belongs to this user.
+    pub fn has_of(&self, name: impl AsRef<OsStr>, owner: u32) -> bool {
         let data = statat(self, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW);
-        data.is_ok_and(|data| data.st_uid == geteuid().as_raw())
+        data.is_ok_and(|data| data.st_uid == owner)
     }
 
     /// Whether the name exists, as a file or anything else.
@@ -345,12 +353,13 @@ fn remove_below(parent: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Resul
     Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
 }
 
-/// What was opened; `None` if it is not there, is of another kind, or may not be read.
+/// What was opened; `None` if it is not there, is of another kind, or cannot be read at any time. What this
+/// process lacks now is an error.
 fn found<T>(opened: Result<T, Errno>) -> Result<Option<T>, Errno> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(None),
-        Err(error) => Err(error),
+        Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(error),
+        Err(_) => Ok(None),
     }
 }
 
@@ -359,7 +368,8 @@ fn size_at(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> Result<u64, Er
     match FileType::from_raw_mode(data.st_mode as RawMode) {
         FileType::Directory if depth > 0 => {
             let Some(below) = found(open_below(folder, name))? else { return Ok(0) };
-            names(below.as_fd())?.iter().map(|name| size_at(below.as_fd(), name, depth - 1)).sum()
+            let names = found(names(below.as_fd()))?.unwrap_or_default();
+            names.iter().map(|name| size_at(below.as_fd(), name, depth - 1)).sum()
         }
         FileType::RegularFile => Ok(data.st_size.try_into().unwrap_or(0)),
         _ => Ok(0),

@@ -201,6 +201,7 @@ pub(crate) fn absolute(path: &std::path::Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::tests::ends;
     use std::num::NonZeroUsize;
     use std::path::Path;
     use tracewing_consumer::description::{Removed, State};
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(on_disk(&own), 3, "the other one has a half");
         take(&mut flight).unwrap();
         assert_eq!(on_disk(&own), 3);
-        drop(other);
+        ends(other);
         (0..6).for_each(|_| take(&mut flight).unwrap());
         assert_eq!((on_disk(&own), flight.totals.removed.count), (6, 7), "it has all again");
     }

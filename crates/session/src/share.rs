@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::process::geteuid;
 use tracewing_consumer::description::{DESCRIPTION, IS_TRIGGER};
 use tracewing_consumer::folder::USER;
 use tracewing_files::{Dir, Tree};
@@ -30,8 +31,9 @@ pub(crate) struct Share {
     /// Open from the begin on, since it may be moved, and another one be put in its place; `None` if it could
     /// not be opened.
     session: Option<Dir>,
-    /// The name of this recorder's folder.
+    /// The name of this recorder's folder, and its owner.
     own: OsString,
+    owner: u32,
     /// What the last look has found.
     bytes: u64,
     /// By the folders of recorders that live, those that are no flight recorders.
@@ -60,7 +62,8 @@ impl Share {
     pub(crate) fn new(most: u64, output: &Dir) -> Self {
         let own = output.path().file_name().map(OsStr::to_owned).unwrap_or_default();
         let (session, known, ended) = (output.above().ok(), BTreeMap::new(), BTreeMap::new());
-        Self { most, session, own, bytes: most, known, ended }
+        let owner = output.owner().unwrap_or_else(|_| geteuid().as_raw());
+        Self { most, session, own, owner, bytes: most, known, ended }
     }
 
     /// Bytes that this recorder's snapshots may have at present. If the folder cannot be read now, it is as
@@ -77,8 +80,8 @@ impl Share {
         self.known.retain(|name, _| names.contains(name));
         self.ended.retain(|name, _| names.contains(name));
         // What others have put there takes nothing from this user's recorders.
-        let own = self.own.clone();
-        for name in names.iter().filter(|name| **name != own && session.has_own(name)) {
+        let (own, owner) = (self.own.clone(), self.owner);
+        for name in names.iter().filter(|name| **name != own && session.has_of(name, owner)) {
             let kind = match session.folder(name)? {
                 Some(folder) => self.kind(name, &folder)?,
                 None => Kind::File,
@@ -138,9 +141,10 @@ impl Share {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
+    use tracewing_testing::wait_until;
 
     const MOST: u64 = 10_000;
 
@@ -152,6 +156,14 @@ mod tests {
         }
         dir.lock();
         dir
+    }
+
+    /// Its recorder ends. Until a child that another test has just made executes a program, it has the lock,
+    /// too.
+    pub(crate) fn ends(folder: Dir) {
+        let path = folder.path().to_owned();
+        drop(folder);
+        wait_until("the folder is not locked", || !Dir::parent(&path).unwrap().is_locked());
     }
 
     fn write(session: &Path, file: &str, bytes: usize) {
@@ -185,11 +197,11 @@ mod tests {
         let of_trigger = fs::metadata(session.join("hit").join(DESCRIPTION)).unwrap().len();
         assert_eq!(bytes(), (MOST - 100 - of_trigger) / 4, "what has fired");
 
-        drop(channel);
+        ends(channel);
         assert_eq!(bytes(), (MOST - 100 - of_trigger - 4000) / 2, "what has ended keeps what it has");
-        drop(flight);
+        ends(flight);
         assert_eq!(bytes(), MOST - 100 - of_trigger - 4300);
-        drop(trigger);
+        ends(trigger);
         assert_eq!(bytes(), MOST - 100 - of_trigger - 4300);
         write(session, "ended/archives/x", 20_000);
         assert_eq!(bytes(), 0, "there is no more room");
@@ -209,7 +221,7 @@ mod tests {
         let text = format!("{{\n  \"command\": [\n    \"{}\"", IS_TRIGGER.replace('"', "\\\""));
         fs::write(session.join("begins").join(DESCRIPTION), text).unwrap();
         assert_eq!(share.bytes(now), MOST / 2);
-        drop(begins);
+        ends(begins);
         assert!(share.bytes(now) < MOST);
     }
 
@@ -231,7 +243,7 @@ mod tests {
         channel.lock();
         assert_eq!(share.bytes(later), MOST / 2);
         write(session, "channel/archives/z", 1000);
-        drop(channel);
+        ends(channel);
         assert_eq!(share.bytes(later), MOST - 3000);
         // Another one gets the name.
         fs::remove_dir_all(session.join("channel")).unwrap();

@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::time::{Duration, Instant};
 
+use rustix::process::geteuid;
 use tracewing_files::Dir;
 
 use crate::archive_names::{FOLDER, key};
@@ -32,8 +33,9 @@ pub(crate) struct Shared {
     /// The folder that has one for each channel: open from the begin on, since it may be moved, and another
     /// one be put in its place; `None` if it could not be opened.
     session: Option<Dir>,
-    /// The name of this recorder's folder in it.
+    /// The name of this recorder's folder in it, and its owner.
     own: OsString,
+    owner: u32,
     next_look: Option<Instant>,
     /// What the last look has found.
     others: Others,
@@ -64,6 +66,7 @@ impl Shared {
             most,
             session: output.above().ok(),
             own: output.path().file_name().map(OsStr::to_owned).unwrap_or_default(),
+            owner: output.owner().unwrap_or_else(|_| geteuid().as_raw()),
             next_look: None,
             others: Others::default(),
             known: BTreeMap::new(),
@@ -151,7 +154,8 @@ impl Shared {
         let names = session.entries()?;
         self.known.retain(|name, _| names.contains(name));
         // What others have put there takes nothing from this user's recorders.
-        for name in names.into_iter().filter(|name| session.has_own(name)) {
+        let owner = self.owner;
+        for name in names.into_iter().filter(|name| session.has_of(name, owner)) {
             let Some(folder) = session.folder(&name)? else {
                 others.add(session.size_of(name)?);
                 continue;

@@ -110,11 +110,11 @@ export class Tiles {
 
   /** @param {{shift: number, tile: number, rows: Set<number>}} question */
   async askTile({ shift, tile, rows: some }) {
+    const turn = this.turn;
     try {
       const asked = { shift, first: tile * 2 ** BUCKETS, count: 2 ** BUCKETS, rows: [...some] };
       const end = (tile + 1) * 2 ** (shift + BUCKETS);
       const uncertain = new Set(asked.rows.filter((row) => (this.known.get(row) ?? this.certain(row)) < end));
-      const turn = this.turn;
       const found = await rows(asked);
       if (turn < this.moved) return;
       for (const row of some) {
@@ -130,7 +130,9 @@ export class Tiles {
         else this.uncertain.delete(key);
       }
     } catch (error) {
-      for (const row of some) this.refuse(`${row} ${shift} ${tile}`);
+      for (const row of some) {
+        if (turn >= (this.dropped.get(row) ?? 0)) this.refuse(`${row} ${shift} ${tile}`);
+      }
       this.failed(error);
     }
   }

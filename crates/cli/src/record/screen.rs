@@ -113,6 +113,9 @@ impl Observer for Screen {
 
     fn note(&mut self, line: &str) {
         self.clear();
+        if self.is_log {
+            log::end_line();
+        }
         print_warning(line);
         if self.is_log {
             log::shorten();

@@ -306,7 +306,7 @@ pub(super) fn find(all: &[Head], name: &str, purpose: &str) -> Result<usize> {
                 labels.push(label);
             }
         }
-        let names = all.iter().flat_map(|head| [head.header, head.name]);
+        let names = all.iter().flat_map(|head| [if head.is_extra() { "" } else { head.header }, head.name]);
         let meant = closest(name, names.filter(|name| !name.is_empty()));
         let labels = labels.join(", ");
         match meant {

@@ -93,6 +93,8 @@ fn columns_are_chosen_by_name_and_header_in_any_order() {
     let expected = "there is no column `times` to print; is `time` meant? There are: id, name, time (time_ns), \
                     more_ns, on, bar";
     assert_eq!(error, expected);
+    let error = options(None, &["more"], false, TableFormat::Csv).layout(&columns()).unwrap_err().to_string();
+    assert!(error.starts_with("there is no column `more` to print; is `more_ns` meant?"), "{error}");
 }
 
 #[test]
