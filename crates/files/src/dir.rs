@@ -16,7 +16,6 @@ use rustix::fs::{
     fstat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use crate::Refused;
 
