@@ -36,7 +36,8 @@ kernel thread (kernel). `unknown` is time for which no event shows what the proc
 `outside` is what others did for the process: threads that it woke, until they waited again, and interrupts that woke \
 it. This time is also part of their own time. Below that are its threads, by the name of their first function if the \
 program records it, otherwise by their own names. At the end is what all CPUs did, if the recording covers the whole \
-machine (--system-wide) and no filter leaves out any thread. -n applies to each table of a process.
+machine (--system-wide) and no filter leaves out any thread. -n limits the system calls of each process, and the rows \
+of the tables below them; the rows `user`, `kernel` and `unknown` are always printed.
 ";
 
 /// What `tracewing breakdown` accepts.
@@ -177,7 +178,7 @@ fn flat<'b>(
 ) -> Table {
     let mut lines = Vec::new();
     for process in &found.processes {
-        lines.extend(layout.arranged(rows::inside(process, known)));
+        lines.extend(layout.arranged_with(rows::inside(process, known), |line| !line.is_call()));
         lines.extend(rows::unseen(process));
         lines.extend(layout.first(rows::outside(process, known)));
         lines.extend(layout.first(rows::threads(process, known, symbols)));

@@ -44,6 +44,11 @@ impl<'b> Line<'b> {
         }
     }
 
+    /// Whether it is of a system call.
+    pub fn is_call(&self) -> bool {
+        self.inside().is_some_and(|(row, _)| is_call(row))
+    }
+
     /// A number of the kernel's events of a place in a process, where the recording has them.
     fn count(&self, count: fn(&Row) -> u64, is_known: fn(&Row, Known) -> bool) -> Cell {
         let known = self.inside().filter(|(row, known)| is_known(row, *known));
@@ -155,7 +160,7 @@ pub fn inside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
 
 /// What a process did in system calls.
 pub fn calls(process: &ProcessBreakdown, known: Known) -> impl Iterator<Item = Line<'_>> {
-    inside(process, known).into_iter().filter(|line| line.inside().is_some_and(|(row, _)| is_call(row)))
+    inside(process, known).into_iter().filter(Line::is_call)
 }
 
 /// What others did for a process.

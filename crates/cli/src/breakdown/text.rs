@@ -50,8 +50,8 @@ fn print_process<'b>(
         (Some(number), name) => writeln!(out, "Process {number} ({})", shown(name))?,
     }
     let inside = rows::inside(process, known);
-    layout.table(&inside).print(out)?;
-    print_rest(out, inside.len(), layout)?;
+    layout.as_they_are(layout.arranged_with(&inside, |line| !line.is_call())).print(out)?;
+    print_rest(out, inside.iter().filter(|line| line.is_call()).count(), layout)?;
     print_totals(out, process, known)?;
     if !process.outside.is_empty() {
         writeln!(out)?;
@@ -75,11 +75,11 @@ fn print_process<'b>(
     Ok(())
 }
 
-/// Says how many of a table's rows -n leaves out.
-fn print_rest(out: &mut impl Write, all: usize, layout: &Layout<Line<'_>>) -> Result<()> {
-    let left_out = all.saturating_sub(layout.rows());
+/// Says how many of a process's system calls -n leaves out.
+fn print_rest(out: &mut impl Write, calls: usize, layout: &Layout<Line<'_>>) -> Result<()> {
+    let left_out = calls.saturating_sub(layout.rows());
     if left_out > 0 {
-        writeln!(out, "and {}; --sort chooses which are first", count_of(left_out, "more row"))?;
+        writeln!(out, "and {}; --sort chooses which are first", count_of(left_out, "more system call"))?;
     }
     Ok(())
 }

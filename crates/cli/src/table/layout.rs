@@ -86,12 +86,27 @@ impl<R> Layout<R> {
 
     /// The chosen rows in the chosen order.
     pub fn arranged<B: Borrow<R>>(&self, rows: impl IntoIterator<Item = B>) -> Vec<B> {
+        self.arranged_with(rows, |_| false)
+    }
+
+    /// The same, with all rows that the maximum number of rows does not apply to (`is_exempt`).
+    pub fn arranged_with<B: Borrow<R>>(
+        &self,
+        rows: impl IntoIterator<Item = B>,
+        is_exempt: impl Fn(&R) -> bool,
+    ) -> Vec<B> {
         let mut rows: Vec<(Cell, B)> =
             rows.into_iter().map(|row| (self.sort_key(row.borrow()), row)).collect();
         if self.sort.is_some() {
             rows.sort_by(|(a, _), (b, _)| a.compare(b));
         }
-        rows.truncate(self.rows);
+        let mut room = self.rows;
+        rows.retain(|(_, row)| {
+            let is_kept = is_exempt(row.borrow());
+            let has_room = is_kept || room > 0;
+            room -= usize::from(!is_kept && has_room);
+            has_room
+        });
         rows.into_iter().map(|(_, row)| row).collect()
     }
 

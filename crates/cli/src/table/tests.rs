@@ -111,6 +111,22 @@ fn sorts_figures_down_and_texts_up() {
 }
 
 #[test]
+fn rows_without_a_limit_keep_their_places() {
+    let first = First { count: Some(1) };
+    let options = TableOptions { first, ..options(Some("time"), &[], false, TableFormat::Csv) };
+    let layout = options.layout(&columns()).expect("there are such columns");
+    let made = |id, ns| Made { id: Some(Tid(id)), name: "", ns, parts: Vec::new() };
+    let rows = [made(1, 10), made(2, 40), made(3, 30), made(4, 20)];
+    let ids = |is_exempt: fn(&Made) -> bool| {
+        let rows = layout.arranged_with(&rows, is_exempt).into_iter();
+        rows.map(|row: &Made| row.id.expect("it has one").0).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(|_| false), [2]);
+    assert_eq!(ids(|made| made.ns == 40), [2, 3], "it takes no other row's room");
+    assert_eq!(ids(|made| made.ns <= 20), [2, 4, 1]);
+}
+
+#[test]
 fn what_is_not_known_is_last() {
     let cells = |known: fn(u64) -> Cell| {
         let mut cells: Vec<Cell> =
