@@ -22,7 +22,7 @@ pub use values::{check_name, parse_seconds, parse_total_size};
 
 use crate::format::TextFormat;
 use crate::output::print_error;
-use crate::record_summary;
+use crate::record_summary::{self, Asked};
 use crate::screen::{Form, stderr};
 use crate::selection::Requested;
 use anyhow::{Context, Result};
@@ -61,11 +61,45 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let _ = writeln!(stderr(Form::Json), "{line}");
         }
         TextFormat::Text if !args.quiet => {
-            let has_rules = !matches!(args.selection.enable(&args.condition), Requested::Nothing);
-            let has_kernel = !(args.kernel.kernel_events.is_empty() && options.probes.is_empty());
-            record_summary::print(&outcome.summary, has_rules, has_kernel);
+            let asked = Asked {
+                has_rules: !matches!(args.selection.enable(&args.condition), Requested::Nothing),
+                has_kernel: !(args.kernel.kernel_events.is_empty() && options.probes.is_empty()),
+                readers: readers(args),
+            };
+            record_summary::print(&outcome.summary, &asked);
         }
         TextFormat::Text => record_summary::print_losses(&outcome.summary),
     }
     Ok(ExitCode::from(outcome.exit_status.clamp(0, 255) as u8))
+}
+
+/// The commands that show what the options ask for.
+fn readers(args: &Args) -> Vec<&'static str> {
+    let readers = [
+        ("locks", args.preload.locks),
+        ("functions", !args.preload.functions.is_empty()),
+        ("profile", args.profile.is_some()),
+    ];
+    readers.into_iter().filter(|(_, is_asked)| *is_asked).map(|(reader, _)| reader).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cli, Command};
+    use clap::Parser;
+
+    #[test]
+    fn options_lead_to_the_commands_that_show_what_they_record() {
+        for (options, expected) in [
+            ("", &[][..]),
+            ("--locks", &["locks"]),
+            ("--profile=99 --functions=a --locks", &["locks", "functions", "profile"]),
+        ] {
+            let words = format!("tracewing record {options} -- true");
+            let cli = Cli::try_parse_from(words.split_whitespace()).expect("there are such options");
+            let Command::Record(args) = cli.command else { panic!("{words}") };
+            assert_eq!(readers(&args), expected, "{words}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use crate::table::heads;
 #[cfg(test)]
 use crate::table::reference::View;
 use crate::table::{Cell, Column, Layout, bytes, columns, number};
+use std::path::Path;
 use tracewing_abi::region::Loss;
 use tracewing_analysis::total_count;
 use tracewing_consumer::description::{AllArchives, Removed, State};
@@ -24,11 +25,20 @@ const MOST_ATTACHED: usize = 8;
 /// Loss ranges that are shown one by one.
 const MOST_LOSSES: usize = 8;
 
-/// The whole summary. `has_rules`: whether the user has chosen events of programs; `has_kernel`: whether
-/// any of the kernel.
-pub fn print(summary: &Summary, has_rules: bool, has_kernel: bool) {
+/// What the user has asked for.
+pub struct Asked {
+    /// Whether events of programs were chosen.
+    pub has_rules: bool,
+    /// Whether any of the kernel were.
+    pub has_kernel: bool,
+    /// The commands that show what options were given for.
+    pub readers: Vec<&'static str>,
+}
+
+/// The whole summary.
+pub fn print(summary: &Summary, asked: &Asked) {
     if let Some(snapshots) = &summary.snapshots {
-        return print_flight(summary, snapshots);
+        return print_flight(summary, snapshots, asked);
     }
     let streams = [&summary.user_streams, &summary.kernel_streams, &summary.profile_streams];
     if streams.iter().any(|streams| !streams.is_empty()) {
@@ -40,7 +50,7 @@ pub fn print(summary: &Summary, has_rules: bool, has_kernel: bool) {
     let rate = summary.events as f64 / summary.seconds.max(1e-9);
     let state = cut_short(summary);
     say!(
-        "{}, {} lost, {} in {:.3} s ({} events/s), {} {} joined{state}",
+        "{}, {} lost, {} with metadata and index in {:.3} s ({} events/s), {} {} joined{state}",
         events(summary.events),
         lost(summary.lost, is_lost_unknown(summary)),
         bytes(summary.bytes),
@@ -54,18 +64,31 @@ pub fn print(summary: &Summary, has_rules: bool, has_kernel: bool) {
     if summary.state != State::Complete {
         // The error has been printed.
     } else if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
-        let hint = if has_rules {
+        let hint = if asked.has_rules {
             ": do the event rules (-e, --where, ...) match what the programs emit?"
         } else {
             ""
         };
         say!("No events of programs{hint}");
     } else if summary.events == 0 {
-        say!("No events: {}", why_none(summary.attached.is_empty(), has_kernel));
+        say!("No events: {}", why_none(summary.attached.is_empty(), asked.has_kernel));
     }
     if summary.events > 0 {
-        say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&summary.folder));
+        print_next(&summary.folder, asked);
     }
+}
+
+/// Which commands show what was recorded.
+fn print_next(folder: &Path, asked: &Asked) {
+    for (index, command) in commands(folder, asked).iter().enumerate() {
+        let label = if index == 0 { "Next:" } else { "     " };
+        say!("{label} {HEADER}{command}{HEADER:#}");
+    }
+}
+
+fn commands(folder: &Path, Asked { readers, .. }: &Asked) -> Vec<String> {
+    let readers = if readers.is_empty() { &["list -n 20"][..] } else { &readers[..] };
+    readers.iter().map(|reader| format!("tracewing {reader} {}", quoted(folder))).collect()
 }
 
 /// Why a recording that is complete has no events: of a command, or of processes that ran already.
@@ -146,7 +169,7 @@ fn cut_short(summary: &Summary) -> &'static str {
 }
 
 /// A flight recorder's summary; its snapshots were reported when they were taken.
-fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
+fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary], asked: &Asked) {
     print_losses(summary);
     let programs = if summary.processes == 1 { "program" } else { "programs" };
     let taken = taken(summary.snapshot_totals.unwrap_or_default(), summary.bytes);
@@ -154,7 +177,7 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
     print_attached(summary);
     say!("{:.3} s, {} {programs} joined, {taken}{state}", summary.seconds, number(summary.processes as u64));
     if let Some(last) = snapshots.last() {
-        say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&last.folder));
+        print_next(&last.folder, asked);
     }
 }
 
@@ -347,6 +370,16 @@ mod tests {
         assert!(why_none(true, true).starts_with("nothing that the kernel was to record happened"));
         assert_eq!(why_none(true, false), "no program that links the crate tracewing joined");
         assert_eq!(why_none(false, true), "nothing that is recorded happened in the processes");
+    }
+
+    #[test]
+    fn the_next_command_shows_what_was_asked_for() {
+        let commands = |readers: &[&'static str]| {
+            let asked = Asked { has_rules: false, has_kernel: false, readers: readers.to_vec() };
+            commands(Path::new("a b"), &asked)
+        };
+        assert_eq!(commands(&[]), ["tracewing list -n 20 'a b'"]);
+        assert_eq!(commands(&["locks", "profile"]), ["tracewing locks 'a b'", "tracewing profile 'a b'"]);
     }
 
     #[test]
