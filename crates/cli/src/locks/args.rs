@@ -18,7 +18,8 @@ Examples:
 
 Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are recorded only if a thread waits for them, \
 and their hold times are unknown. A futex row is a wait in the kernel that no other event explains, shown by its \
-address; locks of Rust's standard library and of parking_lot are among these. If a wait lasts until its thread or the \
+address; locks of Rust's standard library and of parking_lot are among these (those of tracewing::sync have owners, \
+holds and places). If a wait lasts until its thread or the \
 recording ends, the time until then is included, and the wait is counted neither as acquired nor as refused. A task \
 that is not instrumented is shown by the place of its request. An unknown time is -, with the reason below the table.
 

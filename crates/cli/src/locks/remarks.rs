@@ -2,6 +2,7 @@
 
 use super::args::{Args, By};
 use super::rows::{Sums, Waits, has_kernels, is_of_programs};
+use crate::format::TableFormat;
 use crate::losses;
 use crate::no_result::say;
 use crate::output::{count_of, print_note, print_warning, shown};
@@ -24,6 +25,12 @@ const LEAST: &str = "`acquired`, `waited`, `refused`, `wait`, `held` and `hold`"
 
 /// Why these have no holds.
 const NOT_HELD: &str = "How long futexes and the kernel's locks were held is unknown (-): the kernel records only waits for them.";
+
+/// Why futexes have no names, places and owners, and what has.
+const FUTEXES: &str = "\
+A futex is a word in memory on which threads slept, for a reason that no event shows: for a lock of Rust's standard \
+library or of parking_lot, for example, or until a thread ended. If a program takes such locks from `tracewing::sync`, \
+their owners, holds and places are recorded.";
 
 /// Says that a graph is empty because nothing had to wait.
 pub const NO_WAITS: &str = "No thread or task waited for another one.";
@@ -172,6 +179,10 @@ pub fn explain_unknown(found: &LocksTable, args: &Args, ran: &Ran, out: &mut imp
     let is_table = args.graph.is_none() && args.histogram.is_none();
     if is_table && found.rows.iter().any(|row| has_kernels(row) && !row.account.kinds.are_held()) {
         say(out, format, NOT_HELD)?;
+    }
+    let has_futexes = || found.rows.iter().any(|row| row.account.kinds.has_futexes());
+    if is_table && format == TableFormat::Table && has_futexes() {
+        say(out, format, FUTEXES)?;
     }
     if let Some(line) = losses::least(ran, LEAST).filter(|_| is_table) {
         say(out, format, &line)?;
