@@ -52,8 +52,7 @@ Examples:
 TIME and CONDITION are as in `tracewing list --help`. `tracewing extract` keeps the CTF version of the traces.
 
 Traces keep their packets, time stamps and loss counts; events that a filter leaves out do not count as losses. What \
-CTF 1.8 cannot express is written in another form with the same values (docs/reference/convert.md), or refused with \
-the name of the field.
+CTF 1.8 cannot express is written in another form with the same values, or refused with the name of the field.
 
 CSV has a column for each field of the event classes that -e and --exclude select, whether or not such events occur. \
 To get fewer columns, select fewer classes.

@@ -27,7 +27,7 @@ Examples:
 
 Each CPU, process, thread and task has a line that shows what it did and when; states and times are those of \
 `tracewing threads`. Also written are events of programs, other events of the kernel, wakes (from waker to woken \
-thread), and the number of threads that wait for a CPU. docs/reference/export.md lists what each becomes.
+thread), and the number of threads that wait for a CPU.
 
 FILE is written after everything has been read, since a state is known only once it has ended. Data beyond 64 MiB is \
 kept in a temporary file next to FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. \

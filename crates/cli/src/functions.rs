@@ -72,7 +72,7 @@ const NEEDED: Needed = Needed {
     names: &[Named::GLOBS[0], Named::GLOBS[1], "*%return"],
     how: How::Option(
         "--functions",
-        "no function was called that is built for it (docs/reference/functions.md)",
+        "no function was called that is built for it (`tracewing functions --help` says how)",
     ),
 };
 

@@ -21,8 +21,8 @@ Examples:
   tracewing index my-trace --index /data/indexes
 
 An index holds the states of each CPU, process, thread and task, the functions that threads were in, and the locks \
-that threads and tasks waited for or held. From it, any interval of time is drawn and summed without reading the \
-trace: see docs/reference/index.md.
+that threads and tasks waited for or held. From it, `tracewing view` draws and sums any interval of time without \
+reading the trace.
 
 The index is stored in the user's cache folder, ~/.cache/tracewing/view, never in the trace, and may be deleted at any \
 time. If the recording has changed since, or the index is damaged, it is made anew; otherwise nothing is done.")]

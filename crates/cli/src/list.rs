@@ -112,7 +112,7 @@ TIME is one of
 
 --task, --tid and --process select events of the kernel and of programs by the thread or task that they belong to; a \
 switch also belongs to the one that it leads to. With these options, the recording is read from its beginning, to \
-find out which thread runs where (docs/reference/filters.md). An event must match every given option, and at least \
+find out which thread runs where. An event must match every given option, and at least \
 one value of each.
 
 CONDITION compares the fields of an event. A comparison with a field that the event lacks is unknown, and so is its \
@@ -143,7 +143,7 @@ tracewing's recordings report that). If a packet appears more than 1.1 s after l
 out of order.
 
 The text is what babeltrace2 prints for the same trace and options, except that characters that control a terminal \
-are escaped (docs/reference/terminals.md). Losses are reported on standard error. A damaged trace is printed up to \
+are escaped, as in \\u{9b}. Losses are reported on standard error. A damaged trace is printed up to \
 the damage; an error then says what is wrong and where, and the exit status is not 0.";
 
 /// Events of the kernel that the super-trace may lack.

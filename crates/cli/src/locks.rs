@@ -52,7 +52,10 @@ const NEEDED: Needed = Needed {
         kernel::ContentionBegin::NAME,
         kernel::ContentionEnd::NAME,
     ],
-    how: How::Option("--locks", "no program used a lock that can be recorded (docs/reference/locks.md)"),
+    how: How::Option(
+        "--locks",
+        "no program used a lock that can be recorded (`tracewing record --help` says which can)",
+    ),
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {

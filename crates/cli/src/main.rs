@@ -103,7 +103,8 @@ Examples:
   tracewing list -n 20 my-trace                   the first events
   tracewing threads my-trace                      where the time went
 
-`tracewing COMMAND --help` has examples for each command.";
+`tracewing COMMAND --help` has examples for each command. The Debian package has a book with tutorial, how-to and \
+reference pages in /usr/share/doc/tracewing/docs; the sources have it in docs.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -327,6 +328,17 @@ mod tests {
             }
         }
     }
+
+    /// The book is not installed everywhere; the help of the program says where it is.
+    #[test]
+    fn help_of_commands_names_no_files_of_the_book() {
+        let cli = Cli::command();
+        for command in with_subcommands(&cli).into_iter().skip(1) {
+            let help = command.clone().render_long_help().to_string();
+            assert!(!help.contains("docs/"), "{help}");
+        }
+    }
+
     /// The words of the first command of a line, as a shell splits them: up to a pipe, a redirection or `&&`.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);

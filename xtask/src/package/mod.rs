@@ -2,10 +2,12 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `links` | pages, without links to files that are not in the package |
 //! | `trial` | installs it in a bare Debian, and in one that systemd has started |
 //! | `crates` | checks the crates as crates.io gets them |
 
 mod crates;
+mod links;
 mod trial;
 
 use crate::packages;
@@ -72,6 +74,19 @@ Copyright: the authors of tracewing
 License: Apache-2.0 or MIT
  On Debian systems, the text of Apache-2.0 is in /usr/share/common-licenses/Apache-2.0; that of MIT follows.
  .
+";
+
+/// Run after the package is removed. When it is purged, folders that its programs and its unit have made for
+/// root go, too, unless there is anything in them.
+const AFTER_REMOVAL: &str = "\
+#!/bin/sh
+set -e
+if [ \"$1\" = purge ]; then
+    for folder in /var/lib/tracewing/sessions/service-*-* /var/lib/tracewing/sessions /var/lib/tracewing \\
+        /run/tracewing/join /run/tracewing; do
+        rmdir \"$folder\" 2> /dev/null || true
+    done
+fi
 ";
 
 pub fn run(options: &Options) -> Result<()> {
@@ -162,10 +177,17 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
     let mit = mit.lines().map(|line| if line.is_empty() { " .\n".to_owned() } else { format!(" {line}\n") });
     write(&about.join("copyright"), (COPYRIGHT.to_owned() + &mit.collect::<String>()).as_bytes())?;
     copy_book(&root.join("docs"), &about.join("docs"))?;
-    write(&about.join("README.md"), &fs::read(root.join("README.md"))?)?;
+    // Debian has the changes compressed, under a name of its own; README leads to the other file.
     let changes = about.join("changelog");
     write(&changes, &fs::read(root.join("CHANGELOG.md"))?)?;
-    compress(&changes)
+    compress(&changes)?;
+    let pages = ["CHANGELOG.md", "README.md"];
+    let is_there = |file: &str| pages.contains(&file) || about.join(file).exists();
+    for page in pages {
+        let text = fs::read_to_string(root.join(page))?;
+        write(&about.join(page), links::without_dead(&text, is_there).as_bytes())?;
+    }
+    Ok(())
 }
 
 /// The pages and pictures of the book, so that they can be read without a clone.
@@ -226,6 +248,9 @@ fn build(tree: &Path, out: &Path) -> Result<PathBuf> {
     let sums = output(Command::new("sh").args(["-c", sums, "sh"]).arg(tree))?;
     write(&tree.join("DEBIAN/control"), control.as_bytes())?;
     write(&tree.join("DEBIAN/md5sums"), &sums)?;
+    let after_removal = tree.join("DEBIAN/postrm");
+    write(&after_removal, AFTER_REMOVAL.as_bytes())?;
+    fs::set_permissions(&after_removal, fs::Permissions::from_mode(0o755))?;
     // Times of files are those of the commit, so that they do not depend on when the package is made.
     let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(epoch) => epoch,

@@ -30,9 +30,17 @@ grep 'examples/quotes/src/cache.rs:[0-9]*, is held across an .await' /locks
 tracewing record -q -o /fixed -- quotes --seconds 2 --fixed
 tracewing locks /fixed --by caller 2>&1 | tee /locks
 if grep 'is held across an .await' /locks; then exit 1; fi
-test -s /usr/share/doc/tracewing/docs/tutorial.md
+cd /usr/share/doc/tracewing
+test -s docs/tutorial.md
+for link in $(grep -o '][(][^)#:]*' README.md | cut -c3- | grep -v ^http); do test -s $link; done
+cd /
+tracewing session create passing -o /passing
+tracewing session destroy passing
 dpkg -r tracewing
 test ! -e /usr/bin/tracewing
+test -d /var/lib/tracewing/sessions
+dpkg -P tracewing
+for folder in /usr/lib /usr/share/doc /var/lib /run /etc; do test ! -e $folder/tracewing; done
 ";
 
 /// What a Debian with systemd has in addition.

@@ -168,7 +168,6 @@ pub struct KernelArgs {
 
     /// Record an event with the values of ARGs whenever the program or library PROGRAM reaches FUNCTION, or
     /// returns from it; PROGRAM need not be instrumented. May be given several times
-    /// (docs/reference/probes.md)
     #[arg(long = "probe", value_name = "PROGRAM:FUNCTION[+OFFSET][%return] [ARG]...")]
     pub probes: Vec<String>,
 
