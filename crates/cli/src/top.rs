@@ -42,6 +42,8 @@ const ROWS: u64 = 10;
 const SILENCE: Duration = Duration::from_secs(2);
 /// Time between two looks at the recording, and at the keys.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A window that ended longer ago when it was read is late: the usual time is 0.6 s.
+const LATE: Duration = Duration::from_secs(2);
 
 const HELP: &str = "\
 Examples:
@@ -56,8 +58,8 @@ first table, top reads what has been recorded so far. It reads the files of the 
 Events that were lost during the interval are counted above the table.
 
 Keys: 1 threads, 2 tasks, 3 locks, 4 system calls; left and right choose the column to sort by, up and down scroll, q \
-ends. If standard output is not a terminal, the table is printed after each interval, with ten rows unless -n says \
-otherwise; JSON has all tables.
+ends, also while top reads. If standard output is not a terminal, the table is printed after each interval, with ten \
+rows unless -n says otherwise; JSON has all tables.
 
 The columns are those of `tracewing threads`, `tasks`, `locks` and `breakdown`.";
 
@@ -124,7 +126,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut source = Source::open(&running.output, args.interval)?;
     let is_live = args.format.format == TextFormat::Text && std::io::stdout().is_terminal();
     let mut output = match is_live {
-        true => Output::Live(Box::new((Live::enter()?, Shown::new(running.to_string(), args)))),
+        true => {
+            let live = Live::enter()?;
+            let shown = Shown::new(running.to_string(), args, live.has_keys());
+            Output::Live(Box::new((live, shown)))
+        }
         false => Output::Plain,
     };
     let end = show(args, &mut source, &mut output, &watch);
@@ -143,11 +149,16 @@ enum Output {
 fn show(args: &Args, source: &mut Source, output: &mut Output, watch: &Watch) -> Result<ExitCode> {
     let begin = Instant::now();
     let (mut next, mut is_silent) = (begin, matches!(output, Output::Plain));
+    output.draw()?;
     loop {
         let is_over = args.duration.is_some_and(|duration| begin.elapsed() >= duration);
         source.look()?;
         let is_due = Instant::now() >= next || is_over || source.has_ended();
-        if is_due && let Some(mut window) = source.window(&mut || watch.is_stopped())? {
+        let (window, wish) = if is_due { window(source, output, watch)? } else { (None, Wish::Nothing) };
+        if wish == Wish::End {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if let Some(mut window) = window {
             chosen::keep(&mut window, &args.processes.patterns());
             next = Instant::now() + args.interval;
             output.take(args, window, source.late())?;
@@ -170,13 +181,27 @@ fn show(args: &Args, source: &mut Source, output: &mut Output, watch: &Watch) ->
     }
 }
 
+/// The next window, if there is one, and what keys ask for meanwhile: on a busy machine, it may take long.
+fn window(source: &mut Source, output: &mut Output, watch: &Watch) -> Result<(Option<Window>, Wish)> {
+    let (mut looked, mut wish) = (Instant::now(), Ok(Wish::Nothing));
+    output.reads(true);
+    let window = source.window(&mut || {
+        if looked.elapsed() >= PAUSE {
+            (wish, looked) = (output.wait(Duration::ZERO), Instant::now());
+        }
+        watch.is_stopped() || !matches!(wish, Ok(Wish::Nothing | Wish::Redraw))
+    })?;
+    output.reads(false);
+    Ok((window, wish?))
+}
+
 fn print_end(output: &mut Output) -> Result<()> {
     if let Output::Live(both) = output {
-        let (live, shown) = &mut **both;
-        shown.ends();
-        let size = live.size();
-        live.draw(&shown.frame(size)?)?;
-        live.leave()?;
+        both.1.ends();
+    }
+    output.draw()?;
+    if let Output::Live(both) = output {
+        both.0.leave()?;
     }
     print_warning("the recording has ended");
     Ok(())
@@ -186,27 +211,48 @@ impl Output {
     fn take(&mut self, args: &Args, window: Window, late: Option<Duration>) -> Result<()> {
         match self {
             Output::Live(both) => {
-                let (live, shown) = &mut **both;
-                shown.take(window, late);
-                let size = live.size();
-                Ok(live.draw(&shown.frame(size)?)?)
+                both.1.take(window, late);
+                self.draw()
             }
             Output::Plain if args.format.format == TextFormat::Json => print_json(args, &window, late),
             Output::Plain => print_text(args, &window, late),
         }
     }
 
-    /// Waits, and does what keys ask for.
+    fn reads(&mut self, is_reading: bool) {
+        if let Output::Live(both) = self {
+            both.1.reads(is_reading);
+        }
+    }
+
+    /// Shows on a terminal what is known now.
+    fn draw(&mut self) -> Result<()> {
+        if let Output::Live(both) = self {
+            let (live, shown) = &mut **both;
+            let size = live.size();
+            live.draw(&shown.frame(size)?)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a key, and does what it asks for, and those that were typed after it.
     fn wait(&mut self, time: Duration) -> Result<Wish> {
         let Output::Live(both) = self else {
             std::thread::sleep(time);
             return Ok(Wish::Nothing);
         };
         let (live, shown) = &mut **both;
-        let wish = live.key(time)?.map_or(Wish::Nothing, |key| shown.key(key));
-        if wish == Wish::Redraw || live.is_other() {
-            let size = live.size();
-            live.draw(&shown.frame(size)?)?;
+        let (mut wish, mut time) = (Wish::Nothing, time);
+        while let Some(key) = live.key(time)? {
+            time = Duration::ZERO;
+            match shown.key(key) {
+                Wish::End => return Ok(Wish::End),
+                Wish::Redraw => wish = Wish::Redraw,
+                Wish::Nothing => {}
+            }
+        }
+        if wish == Wish::Redraw || live.is_other() || shown.is_old() {
+            self.draw()?;
         }
         Ok(wish)
     }
@@ -234,7 +280,7 @@ fn print_text(args: &Args, window: &Window, late: Option<Duration>) -> Result<()
     let mut options = args.table(TableFormat::Table);
     options.first.count.get_or_insert(ROWS);
     let mut out = stdout(Form::Text);
-    writeln!(out, "{}", view::headline(window, late))?;
+    writeln!(out, "{}", view::headline(window, late, late.is_some_and(|late| late > LATE)))?;
     args.show.print(&mut out, window, &options, crate::terminal::width())?;
     writeln!(out)?;
     Ok(out.flush()?)

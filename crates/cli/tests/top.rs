@@ -23,13 +23,20 @@ struct Recorded {
     recorder: Child,
 }
 
+/// What the shell does.
+const WORK: &str = "while test ! -e stop; do sleep 0.01; : $((n += 1)); done";
+
 impl Recorded {
     fn new(options: &[&str]) -> Self {
+        Self::of(options, WORK)
+    }
+
+    fn of(options: &[&str], work: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = harness::tracewing();
         command.current_dir(folder.path()).args(["record", "-q", "-o", "t"]).args(options);
         tracewing_testing::with_default_signals(&mut command);
-        command.args(["--", "sh", "-c", "while test ! -e stop; do sleep 0.01; : $((n += 1)); done"]);
+        command.args(["--", "sh", "-c", work]);
         let recorder = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let this = Self { folder, recorder };
         wait_until("the recording begins", || this.top(&["--for", "0"]).output().unwrap().status.success());
@@ -176,6 +183,26 @@ fn keys_choose_what_is_shown_and_the_terminal_is_as_before() {
     recorded.ends();
     assert!(terminal.ends().success());
     assert!(terminal.is_as_before() && printed(&terminal).contains("the recording has ended"));
+}
+
+/// Reads some million system calls, which takes longer than it takes to press a key.
+#[test]
+fn a_key_ends_it_while_it_reads() {
+    if !traceable() {
+        return;
+    }
+    let work = format!("dd if=/dev/zero of=/dev/null bs=1 count=1000000 2> done; {WORK}");
+    let mut recorded = Recorded::of(&[], &work);
+    let is_done =
+        || fs::read_to_string(recorded.folder.path().join("done")).is_ok_and(|said| said.contains("copied"));
+    wait_until("much is recorded", is_done);
+    let mut terminal = OnTerminal::start(recorded.top(&[])).unwrap();
+    terminal.wait_for("reading what was recorded so far");
+    terminal.types("q");
+    assert!(terminal.ends().success());
+    assert!(terminal.is_as_before() && ends_with_leave(&terminal), "{:?}", printed(&terminal));
+    assert!(!printed(&terminal).contains("running ms"), "it had read all: {:?}", printed(&terminal));
+    recorded.ends();
 }
 
 fn printed(terminal: &OnTerminal) -> String {

@@ -86,6 +86,11 @@ impl Live {
         Ok(write(ENTER)?)
     }
 
+    /// Whether keys reach it.
+    pub fn has_keys(&self) -> bool {
+        self.has_keys
+    }
+
     /// Gives the terminal back.
     pub fn leave(&mut self) -> std::io::Result<()> {
         restore()

@@ -1,8 +1,8 @@
 //! What is on the terminal, and what keys change of it.
 
-use super::Args;
 use super::screen::{Key, Size};
 use super::view::{self, View};
+use super::{Args, LATE};
 use crate::colors::Colors;
 use crate::format::TableFormat;
 use crate::output::shown;
@@ -11,8 +11,11 @@ use crate::style::{HEADER, NOTE};
 use crate::table::TableOptions;
 use crate::terminal::terminal;
 use std::io::{Result, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracewing_analysis::Window;
+
+/// After this time, the age of a late window is shown anew.
+const OLD: Duration = Duration::from_secs(1);
 
 /// What is to be done after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,22 +28,67 @@ pub enum Wish {
 /// A window, and the choice of what is shown of it.
 pub struct Shown {
     recording: String,
-    window: Option<(Window, Option<Duration>)>,
+    window: Option<(Window, Age)>,
     view: View,
     options: TableOptions,
     /// Rows that are scrolled out.
     above: usize,
+    has_keys: bool,
     has_ended: bool,
+    /// Since when the next window is read.
+    reading: Option<Instant>,
+    /// When it was shown last.
+    shown: Instant,
+}
+
+/// How long ago a window ended.
+#[derive(Debug, Clone, Copy)]
+struct Age {
+    /// When it was read; `None` if the recording's clock is not that of today.
+    at_first: Option<Duration>,
+    since: Instant,
+}
+
+impl Age {
+    fn at(self, now: Instant) -> Option<Duration> {
+        Some(self.at_first? + now.duration_since(self.since))
+    }
+
+    /// Whether it was late, or the next one is, which has been read since `reading`. Without events there is
+    /// none, and none is late.
+    fn is_late(self, now: Instant, reading: Option<Instant>) -> bool {
+        let is_next = reading.is_some_and(|since| now.duration_since(since) > LATE);
+        is_next || self.at_first.is_some_and(|age| age > LATE)
+    }
 }
 
 impl Shown {
-    pub fn new(recording: String, args: &Args) -> Self {
-        let options = args.table(TableFormat::Table);
-        Self { recording, window: None, view: args.show, options, above: 0, has_ended: false }
+    pub fn new(recording: String, args: &Args, has_keys: bool) -> Self {
+        Self {
+            recording,
+            window: None,
+            view: args.show,
+            options: args.table(TableFormat::Table),
+            above: 0,
+            has_keys,
+            has_ended: false,
+            reading: None,
+            shown: Instant::now(),
+        }
     }
 
     pub fn take(&mut self, window: Window, late: Option<Duration>) {
-        self.window = Some((window, late));
+        self.window = Some((window, Age { at_first: late, since: Instant::now() }));
+    }
+
+    /// The next window is read from now on, or no longer.
+    pub fn reads(&mut self, is_reading: bool) {
+        self.reading = is_reading.then(Instant::now);
+    }
+
+    /// Whether what is shown says too little of how late the next window is.
+    pub fn is_old(&self) -> bool {
+        self.shown.elapsed() >= OLD && self.reading.is_some_and(|since| since.elapsed() > LATE)
     }
 
     /// The recording has ended: the window is the last one.
@@ -77,6 +125,7 @@ impl Shown {
 
     /// The lines of the screen.
     pub fn frame(&mut self, size: Size) -> Result<Vec<Vec<u8>>> {
+        self.shown = Instant::now();
         let mut bytes = Vec::new();
         let mut text = Screen::new(Colors::new(&mut bytes, terminal().colors), Form::Text, true);
         let head = self.heading();
@@ -99,10 +148,10 @@ impl Shown {
 
     fn heading(&self) -> String {
         match &self.window {
-            None => "reading what was recorded so far".to_owned(),
-            Some((window, late)) => {
+            None => "reading what was recorded so far, if anything".to_owned(),
+            Some((window, age)) => {
                 let end = if self.has_ended { "   the recording has ended" } else { "" };
-                view::headline(window, *late) + end
+                view::headline(window, age.at(self.shown), age.is_late(self.shown, self.reading)) + end
             }
         }
     }
@@ -113,6 +162,31 @@ impl Shown {
             false => format!(" {digit} {} ", view.title()),
         });
         let sort = self.options.sort.sort.as_deref().unwrap_or("its own");
-        format!("{}  order: {sort}   arrows: order, scroll   q: end", views.collect::<String>())
+        let keys = match self.has_keys {
+            true => "arrows: order, scroll   q: end",
+            false => "no keys: standard input is no terminal   Ctrl-C: end",
+        };
+        format!("{}  order: {sort}   {keys}", views.collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_late_if_it_or_the_next_one_is_read_late() {
+        let since = Instant::now();
+        let late = |at_first, seconds, reading: Option<u64>| {
+            let age = Age { at_first: Some(Duration::from_secs(at_first)), since };
+            let now = since + Duration::from_secs(seconds);
+            let reading = reading.map(|seconds| now - Duration::from_secs(seconds));
+            (age.at(now).map(|age| age.as_secs()), age.is_late(now, reading))
+        };
+        assert_eq!(late(1, 9, None), (Some(10), false), "nothing happened since");
+        assert_eq!(late(1, 9, Some(1)), (Some(10), false));
+        assert_eq!(late(1, 9, Some(3)), (Some(10), true), "the next one");
+        assert_eq!(late(3, 1, None), (Some(4), true));
+        assert!(!Age { at_first: None, since }.is_late(since, None), "of another time");
     }
 }

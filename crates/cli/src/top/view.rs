@@ -1,6 +1,7 @@
 //! The tables of `tracewing top`, each one of another command's.
 
 use crate::output::print_note;
+use crate::style::WARNING;
 use crate::table::{Head, Table, TableOptions, heads, milliseconds};
 use crate::{breakdown, locks, tasks, threads};
 use clap::ValueEnum;
@@ -91,16 +92,20 @@ impl View {
     }
 }
 
-/// When a window was, and what is missing in it.
-pub fn headline(window: &Window, late: Option<Duration>) -> String {
+/// When a window was, and what is missing in it. `age`: since its end.
+pub fn headline(window: &Window, age: Option<Duration>, is_late: bool) -> String {
     let ran = &window.ran;
-    let late = late.map_or("-".to_owned(), |late| format!("{:.1} s", late.as_nanos() as f64 / 1e9));
+    let seconds = age.map_or("-".to_owned(), |age| format!("{:.1} s", age.as_secs_f64()));
+    let age = match is_late {
+        true => format!("{WARNING}{seconds} late{WARNING:#}"),
+        false => format!("up to {seconds} ago"),
+    };
     let unknown = match ran.lost_parts {
         0 => String::new(),
         parts => format!(", and an unknown number in {parts} places"),
     };
     format!(
-        "{}   {} ms, up to {late} ago   lost: {} events{unknown}",
+        "{}   {} ms, {age}   lost: {} events{unknown}",
         Zone::Local.format(ran.end_ns),
         milliseconds(ran.duration_ns()),
         ran.lost_events
