@@ -120,7 +120,7 @@ fn tracewing(arguments: &str, trace: &Path, out: &Path) -> Output {
 /// What is wrong with how a command ended: it may fail with an error, or end early by itself.
 fn fault(output: &Output) -> Option<String> {
     let said = output.notes();
-    let usage = output.status.code() == Some(2) && said.contains("Usage:");
+    let usage = output.status.code() == Some(2) && said.contains("For more: ");
     (output.status.signal().is_some() || said.contains("panicked") || usage)
         .then(|| format!("{}: {said}", output.status))
 }
