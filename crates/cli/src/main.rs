@@ -10,6 +10,7 @@ mod bar;
 mod breakdown;
 mod clear;
 mod colors;
+mod completions;
 mod control;
 mod convert;
 mod critical_path;
@@ -62,7 +63,6 @@ mod view;
 mod wrap;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Records what a Linux machine does, from the scheduler up to the events of programs, and reads recordings
@@ -191,8 +191,7 @@ enum Command {
     },
 }
 
-/// All tables of all commands, for the reference of their columns.
-#[cfg(test)]
+/// All tables of all commands.
 fn views() -> Vec<table::reference::View> {
     let one = vec![breakdown::view(), critical_path::view()];
     let tables = [
@@ -271,12 +270,7 @@ fn main() -> ExitCode {
         Command::View(args) => view::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Man { command } => manual::print(Cli::command(), &command),
-        Command::Completions { shell } => {
-            // Into memory first: the generator panics where a write fails.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "tracewing", &mut script);
-            std::io::stdout().write_all(&script).map(|()| ExitCode::SUCCESS).map_err(anyhow::Error::from)
-        }
+        Command::Completions { shell } => completions::print(Cli::command(), shell, &views()),
     };
     result.unwrap_or_else(|error| {
         if output::is_broken_pipe(&error) {

@@ -4,11 +4,8 @@ use crate::format::TableFormat;
 use crate::output::{quoted, say, shown};
 use crate::screen::{Form, stderr};
 use crate::style::{HEADER, WARNING};
-#[cfg(test)]
-use crate::table::heads;
-#[cfg(test)]
 use crate::table::reference::View;
-use crate::table::{Cell, Column, Layout, bytes, columns, number};
+use crate::table::{Cell, Column, Layout, bytes, columns, heads, number};
 use std::path::Path;
 use tracewing_abi::region::Loss;
 use tracewing_analysis::total_count;
@@ -296,7 +293,6 @@ fn columns() -> Vec<Column<Row>> {
     }
 }
 
-#[cfg(test)]
 pub fn view() -> View {
     View::new("record (summary)", heads(columns()))
 }

@@ -5,7 +5,6 @@ mod latency;
 mod timehist;
 
 use crate::table::Cell;
-#[cfg(test)]
 use crate::table::reference::View;
 use anyhow::Result;
 use clap::Subcommand;
@@ -53,7 +52,6 @@ fn name_of_waker(waker: &Waker) -> Cell {
     if name.is_empty() { Cell::None } else { Cell::Text(name) }
 }
 
-#[cfg(test)]
 pub fn views() -> Vec<View> {
     vec![timehist::view(), latency::view()]
 }

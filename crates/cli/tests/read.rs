@@ -210,6 +210,46 @@ fn help_and_completions() {
     }
 }
 
+/// What bash offers for the last of the words.
+fn offered(script: &Path, words: &[&str]) -> String {
+    const COMPLETE: &str = "source $0
+        COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1))
+        _tracewing_or_session tracewing \"${COMP_WORDS[-1]}\" \"${COMP_WORDS[-2]}\"
+        echo \"${COMPREPLY[@]}\"";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", COMPLETE]).arg(script).arg("tracewing").args(words);
+    bash.env("XDG_STATE_HOME", script.parent().unwrap()).ran().text()
+}
+
+#[test]
+fn bash_offers_columns_and_sessions() {
+    if !tracewing_testing::installed(&["bash"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, harness::run(&["completions", "bash"]).stdout).unwrap();
+    let none = offered(&script, &["session", "start", ""]);
+    assert!(none.contains("--help") && !none.contains('*'), "there is no session: {none}");
+    let sessions = folder.path().join("tracewing/sessions");
+    std::fs::create_dir_all(sessions.join("service-1-2")).unwrap();
+    for name in ["web", "kernel"] {
+        std::fs::write(sessions.join(format!("{name}.toml")), "").unwrap();
+    }
+    for (words, expected) in [
+        (&["session", "start", ""][..], "kernel web\n"),
+        (&["channel", "add", "w"], "web\n"),
+        (&["top", "k"], "kernel\n"),
+        (&["threads", "--sort", "blocked_n"], "blocked_ns\n"),
+        (&["session", "start", "web", ""], ""),
+    ] {
+        let offered = offered(&script, words);
+        let is_expected = if expected.is_empty() { !offered.contains("web") } else { offered == expected };
+        assert!(is_expected, "{words:?}: {offered}");
+    }
+    assert!(offered(&script, &["top", "--int"]).contains("--interval"));
+}
+
 #[test]
 fn a_file_gives_options_that_the_command_line_has_not() {
     let folder = tempfile::tempdir().unwrap();
