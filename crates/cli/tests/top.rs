@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use tracewing_testing::{OnTerminal, is_root, signal, wait_until};
 
 /// What a terminal gets when it is taken, and when it is given back.
@@ -198,6 +199,8 @@ fn a_key_ends_it_while_it_reads() {
     wait_until("much is recorded", is_done);
     let mut terminal = OnTerminal::start(recorded.top(&[])).unwrap();
     terminal.wait_for("reading what was recorded so far");
+    // What was written less than 0.4 s ago when `top` sees it first waits for events of other CPUs.
+    std::thread::sleep(Duration::from_millis(800));
     terminal.types("q");
     assert!(terminal.ends().success());
     assert!(terminal.is_as_before() && ends_with_leave(&terminal), "{:?}", printed(&terminal));
