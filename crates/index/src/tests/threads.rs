@@ -4,8 +4,10 @@ use super::{IDENTITY, opened};
 use crate::make::make_as;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use tracewing_analysis::profile::{Frames, Image, Profile};
+use tracewing_analysis::{Analysis, Bins, Functions, Group, Locks, Ran, run};
 use tracewing_trace::super_trace::{Checkpoint, Pauses};
-use tracewing_trace::{Checkpoints, Progress, Recording};
+use tracewing_trace::{Checkpoints, Filter, Progress, Recording, TimePoint};
 use tracewing_units::Timestamp;
 
 /// Recordings with tasks, functions, locks, programs' own events, losses, and buffers that were overwritten.
@@ -59,6 +61,53 @@ fn readers_of_a_recording_continue_from_its_index() {
         let last = kept.places.last().unwrap().until;
         recording.use_checkpoints(Box::new(kept));
         assert_eq!(Checkpoint::before(&recording, end).map(|checkpoint| checkpoint.until), Some(last));
+    }
+}
+
+/// What analyses of locks, functions and samples give of a recording from a time on.
+fn analysed(recording: &Recording, from: Timestamp) -> [String; 3] {
+    fn ran<A: Analysis>(recording: &Recording, from: Timestamp, analysis: &mut A) -> Ran {
+        let filter = Filter { from: Some(TimePoint::Absolute(from)), ..Filter::default() };
+        run(recording, &filter, analysis, &mut |_| ControlFlow::Continue(())).unwrap()
+    }
+    let (mut locks, mut functions) = (Locks::new(Group::Lock, Bins::Log), Functions::new());
+    let mut profile = Profile::new();
+    let of_locks = ran(recording, from, &mut locks);
+    let table = locks.finish(&of_locks);
+    let lines = table.rows.iter().map(|row| {
+        let of = &row.account;
+        format!(
+            "{:?} {:?} {} {:?} {:?} {:?}",
+            row.process, row.subject, of.acquired, of.waits, of.holds, row.frames
+        )
+    });
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort_unstable();
+    let of_functions = ran(recording, from, &mut functions);
+    let functions = functions.finish(&of_functions, &mut |function| format!("{function:?}"));
+    let of_profile = ran(recording, from, &mut profile);
+    let mut name = |image: &Image, offset: u64| Frames {
+        name: Some(format!("{image:?} {offset}")),
+        ..Frames::default()
+    };
+    let samples = profile.finish(&of_profile).name(&mut name).folded();
+    [format!("{lines:?} {}", table.incomplete), format!("{functions:?}"), format!("{samples:?}")]
+}
+
+#[test]
+fn analyses_continue_from_the_index_of_a_recording() {
+    for path in recordings() {
+        let [with, without] = [(); 2].map(|()| Recording::open(&[&path]).unwrap());
+        let kept = opened(&made(&path, true).0).unwrap().unwrap().checkpoints().unwrap();
+        let times: Vec<_> = kept.places.iter().map(|place| place.until.next()).collect();
+        with.use_checkpoints(Box::new(kept));
+        for from in times {
+            let parts = Checkpoint::before(&with, from).unwrap().known.parts;
+            assert!(Locks::new(Group::Lock, Bins::Log).take(&parts), "{}: {from:?}", path.display());
+            assert!(Functions::new().take(&parts) && Profile::new().take(&parts));
+            let [found, expected] = [&with, &without].map(|recording| analysed(recording, from));
+            assert_eq!(found, expected, "{}: {from:?}", path.display());
+        }
     }
 }
 
