@@ -40,10 +40,7 @@ pub(crate) struct Pass<'w> {
 impl Fold for Pass<'_> {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
-        match change {
-            Change::LwpEnds { .. } | Change::UserThreadEnds { .. } => self.parts.change(change),
-            _ => {}
-        }
+        self.parts.change(change);
         match change {
             Change::LwpEnds { lwp } => self.ends(Party::Thread(lwp.tid), lwp.reported_to()),
             Change::UserThreadEnds { thread } => {
