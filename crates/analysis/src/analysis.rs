@@ -46,8 +46,10 @@ pub trait Analysis: Fold {
         false
     }
 
-    /// What it knows of the events so far that analyses of later ones have to know, for a checkpoint.
-    fn parts(&self) -> Vec<Part> {
+    /// What it knows of the events so far that analyses of later ones have to know, for a checkpoint; without
+    /// parts that take more than `room` bytes.
+    fn parts(&mut self, room: u64) -> Vec<Part> {
+        let _ = room;
         Vec::new()
     }
 

@@ -24,6 +24,8 @@ pub struct Explanations {
     code: Option<Code>,
     explained: Option<Explained>,
     locks: Option<Box<EarlierLocks>>,
+    /// Of each part in [`Self::parts`].
+    taken: [Taken; 3],
     /// How many there may be of each.
     most: usize,
     /// Events until the next look.
@@ -40,7 +42,8 @@ impl Explanations {
     /// Those that keep no more than so many mappings and names of each kind.
     pub(crate) fn of_at_most(most: usize) -> Self {
         let (code, explained) = (Some(Code::default()), Some(Explained::default()));
-        Self { code, explained, locks: Some(Box::new(EarlierLocks::new())), most, left: PERIOD }
+        let (locks, taken) = (Some(Box::new(EarlierLocks::new())), Default::default());
+        Self { code, explained, locks, taken, most, left: PERIOD }
     }
 
     /// Takes the next event, of which this was read.
@@ -95,12 +98,67 @@ impl Explanations {
         self.locks = None;
     }
 
-    /// As parts of a checkpoint.
-    pub fn parts(&self) -> Vec<Part> {
-        let code = self.code.as_ref().map(|code| PartKind::Functions.part(Code::SHAPE, code));
-        let explained =
-            self.explained.as_ref().map(|explained| PartKind::Profile.part(Explained::SHAPE, explained));
-        let locks = self.locks.as_ref().map(|locks| locks.part());
+    /// As parts of a checkpoint, without those that take more than `room` bytes.
+    pub fn parts(&mut self, room: u64) -> Vec<Part> {
+        let Self { code, explained, locks, taken: [of_code, of_explained, of_locks], .. } = self;
+        let code = code.as_ref().and_then(|code| {
+            of_code.part(code.count(), room, || PartKind::Functions.part(Code::SHAPE, code))
+        });
+        let explained = explained.as_ref().and_then(|explained| {
+            of_explained.part(explained.count(), room, || PartKind::Profile.part(Explained::SHAPE, explained))
+        });
+        let locks = locks.as_ref().and_then(|locks| of_locks.part(locks.count(), room, || locks.part()));
         code.into_iter().chain(explained).chain(locks).collect()
+    }
+}
+
+/// How much a part took when it was made last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    things: usize,
+    bytes: usize,
+}
+
+impl Taken {
+    /// The part of so many things, unless it takes more than `room` bytes. Where it is too large anyway, it
+    /// is not made again.
+    fn part(&mut self, things: usize, room: u64, make: impl FnOnce() -> Part) -> Option<Part> {
+        if self.exceeds(things, room) {
+            return None;
+        }
+        let part = make();
+        *self = Self { things, bytes: part.bytes.len() };
+        Some(part).filter(|part| part.bytes.len() as u64 <= room)
+    }
+
+    /// Whether a part of so many things is too large: more things take no less than before, and fewer ones
+    /// take as much apiece.
+    fn exceeds(self, things: usize, room: u64) -> bool {
+        let bytes = self.bytes as u128 * things.min(self.things) as u128;
+        bytes > u128::from(room) * self.things as u128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_is_too_large_is_not_made_again() {
+        let (mut taken, mut made) = (Taken::default(), 0);
+        let mut is_there = |things, room, bytes| {
+            let part = taken.part(things, room, || {
+                made += 1;
+                Part { kind: 0, bytes: vec![0; bytes].into() }
+            });
+            (part.is_some(), made)
+        };
+        assert_eq!(is_there(10, 99, 100), (false, 1));
+        assert_eq!([is_there(10, 99, 100), is_there(12, 99, 120)], [(false, 1); 2]);
+        assert_eq!(is_there(12, 120, 120), (true, 2), "now there is room for it");
+        assert_eq!(is_there(6, 59, 60), (false, 2));
+        assert_eq!(is_there(6, 60, 60), (true, 3), "of fewer things, less is needed");
+        assert_eq!(is_there(0, 0, 7), (false, 4));
+        assert_eq!(is_there(0, 7, 7), (true, 5));
     }
 }

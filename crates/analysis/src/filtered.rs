@@ -90,9 +90,10 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         }
     }
 
-    /// Whether all was known at a checkpoint that the filter needs.
+    /// Whether all was known at a checkpoint that the filter and the analysis need.
     pub(crate) fn has_all(&self, known: &Known) -> bool {
-        self.subjects.as_ref().is_none_or(|subjects| subjects.has_all(known))
+        let has_all = self.subjects.as_ref().is_none_or(|subjects| subjects.has_all(known));
+        has_all && self.analysis.can_take(&known.parts)
     }
 
     /// Takes what was known at a checkpoint.

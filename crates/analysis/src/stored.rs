@@ -44,7 +44,16 @@ impl PartKind {
     /// The value in the part of this kind; `None` if it is not there, or of another shape.
     pub(crate) fn take<T: Stored>(self, shape: u64, parts: &[Part]) -> Option<T> {
         let mut bytes = Bytes::new(&parts.iter().find(|part| part.kind == self as u8)?.bytes);
-        let value = Some(u64::take(&mut bytes)?).filter(|found| *found == shape);
-        value.and_then(|_| T::take(&mut bytes)).filter(|_| bytes.are_over())
+        (u64::take(&mut bytes)? == shape).then_some(bytes)
     }
 }
+    /// Whether there is a part of this kind with a value of this shape.
+    pub(crate) fn is_in(self, shape: u64, parts: &[Part]) -> bool {
+        self.bytes(shape, parts).is_some()
+    }
+
+        let mut bytes = self.bytes(shape, parts)?;
+        T::take(&mut bytes).filter(|_| bytes.are_over())
+    }
+
+    fn bytes(self, shape: u64, parts: &[Part]) -> Option<Bytes<'_>> {

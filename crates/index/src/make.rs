@@ -81,8 +81,8 @@ impl Analysis for Pass<'_> {
         }
     }
 
-    fn parts(&self) -> Vec<Part> {
-        self.parts.explained()
+    fn parts(&mut self, room: u64) -> Vec<Part> {
+        self.parts.explained(room)
     }
 
     fn checkpoint(&mut self, until: Timestamp, bytes: Vec<u8>) {

@@ -176,9 +176,10 @@ impl Parts {
         self.explanations.iter_mut().for_each(|explanations| explanations.input(input));
     }
 
-    /// What was explained so far.
-    pub(crate) fn explained(&self) -> Vec<Part> {
-        self.explanations.as_ref().map(Explanations::parts).unwrap_or_default()
+    /// What was explained so far, without parts that take more than `room` bytes.
+    pub(crate) fn explained(&mut self, room: u64) -> Vec<Part> {
+        let explanations = self.explanations.as_mut();
+        explanations.map(|explanations| explanations.parts(room)).unwrap_or_default()
     }
 
     /// Keeps what checkpoints need.

@@ -166,6 +166,11 @@ impl Calls {
         self.code.learn(read.as_ref(), at);
     }
 
+    /// Whether what was known at a checkpoint is there.
+    pub fn has_part(parts: &[Part]) -> bool {
+        PartKind::Functions.is_in(Code::SHAPE, parts)
+    }
+
     /// Takes what was known at a checkpoint; false if that is not there.
     pub fn take_part(&mut self, parts: &[Part]) -> bool {
         let code = PartKind::Functions.take(Code::SHAPE, parts);

@@ -180,6 +180,10 @@ impl Analysis for Functions {
 
     const CONTINUES: bool = true;
 
+    fn can_take(&self, parts: &[Part]) -> bool {
+        Calls::has_part(parts)
+    }
+
     fn take(&mut self, parts: &[Part]) -> bool {
         self.calls.take_part(parts)
     }

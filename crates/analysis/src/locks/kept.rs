@@ -92,7 +92,7 @@ impl EarlierLocks {
     }
 
     /// How many things are known.
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         #[rustfmt::skip] // A list.
         let Locks {
             programs, threads, silent, tickets, totals, names, task_names, places, shadowed, ..
@@ -109,6 +109,11 @@ impl EarlierLocks {
 }
 
 impl Locks {
+    /// Whether what was known at a checkpoint is there.
+    pub(super) fn has_part(parts: &[Part]) -> bool {
+        PartKind::Locks.is_in(SHAPE, parts)
+    }
+
     /// Takes what was known at a checkpoint; false if that is not there.
     pub(super) fn take_part(&mut self, parts: &[Part]) -> bool {
         let Some(mut found) = PartKind::Locks.take::<Self>(SHAPE, parts) else { return false };

@@ -216,6 +216,10 @@ impl Analysis for Locks {
 
     const SAME: &[&str] = &[lock::Acquired::lock.name, user_thread::Acquired::object.name];
 
+    fn can_take(&self, parts: &[Part]) -> bool {
+        Self::has_part(parts)
+    }
+
     fn take(&mut self, parts: &[Part]) -> bool {
         self.take_part(parts)
     }

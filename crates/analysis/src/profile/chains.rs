@@ -45,6 +45,11 @@ impl Chains {
         }
     }
 
+    /// Whether what was known at a checkpoint is there.
+    pub fn has_part(parts: &[Part]) -> bool {
+        Explained::is_in(parts)
+    }
+
     /// Takes what was known at a checkpoint; false if that is not there.
     pub fn take_part(&mut self, parts: &[Part]) -> bool {
         Explained::of_parts(parts).map(|explained| self.spaces = explained.spaces).is_some()

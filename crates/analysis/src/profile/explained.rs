@@ -69,6 +69,11 @@ impl Explained {
         self.spaces.count()
     }
 
+    /// Whether what was known at a checkpoint is there.
+    pub(super) fn is_in(parts: &[Part]) -> bool {
+        PartKind::Profile.is_in(Self::SHAPE, parts)
+    }
+
     /// What was known at a checkpoint; `None` if that is not there.
     pub(super) fn of_parts(parts: &[Part]) -> Option<Self> {
         PartKind::Profile.take(Self::SHAPE, parts)

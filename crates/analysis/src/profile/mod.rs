@@ -102,6 +102,10 @@ impl Profile {
 impl Analysis for Profile {
     const CONTINUES: bool = true;
 
+    fn can_take(&self, parts: &[Part]) -> bool {
+        Explained::is_in(parts)
+    }
+
     fn take(&mut self, parts: &[Part]) -> bool {
         let explained = Explained::of_parts(parts);
         explained.map(|explained| self.explained = explained).is_some()

@@ -32,9 +32,10 @@ impl<A: Analysis> Run<'_, A> {
         // Those that need earlier events know them if nothing but a time is chosen.
         let needs_events = !A::CONTINUES || (A::BEFORE && !self.selection.is_everything());
         let mut time = self.range.begin.min(self.range.end);
-        while !needs_events && let Some(checkpoint) = Checkpoint::before(recording, time) {
-            let has_all = self.filtered.has_all(&checkpoint.known);
-            if has_all && self.filtered.analysis().take(&checkpoint.known.parts) {
+        let with_all =
+            |this: &Self, time| Checkpoint::with(recording, time, |known| this.filtered.has_all(known));
+        while !needs_events && let Some(checkpoint) = with_all(&*self, time) {
+            if self.filtered.analysis().take(&checkpoint.known.parts) {
                 return self.continues(recording, checkpoint);
             }
             time = checkpoint.until;
@@ -103,27 +104,43 @@ impl<A: Analysis> Run<'_, A> {
             ..Known::default()
         };
         self.filtered.put(&mut known);
-        known.parts = self.filtered.analysis().parts();
+        let room = keeper.room(read);
+        known.parts = self.filtered.analysis().parts(room);
         known.counted = pause.counted();
-        loop {
-            if let Some((until, bytes)) = pause.checkpoint(recording, &self.follower, &known)
-                && (keeper.bytes + bytes.len() as u64).saturating_mul(keeper.share) <= read
-            {
+        while let Some((until, bytes)) = pause.checkpoint(recording, &self.follower, &known) {
+            let excess = (bytes.len() as u64).saturating_sub(room);
+            if excess == 0 {
                 keeper.bytes += bytes.len() as u64;
                 self.filtered.analysis().checkpoint(until, bytes);
                 break;
             }
-            // Where all of it is too much, some readers cannot continue from there: those of the largest
-            // part.
-            let largest = known.parts.iter().enumerate().max_by_key(|(_, part)| part.bytes.len());
-            if let Some((at, _)) = largest {
-                known.parts.remove(at);
-            } else if known.counted.take().is_none() && known.named.take().is_none() {
+            if !leave_out(&mut known, excess) {
                 break;
             }
         }
         true
     }
+}
+
+impl Keeper {
+    /// How many bytes another checkpoint may have when so many of the recording have been read.
+    fn room(&self, read: u64) -> u64 {
+        read.checked_div(self.share).map_or(u64::MAX, |most| most.saturating_sub(self.bytes))
+    }
+}
+
+/// Leaves out some of what takes so many bytes too much: some readers cannot continue from there then, first
+/// those of the largest parts. False if nothing more can be left out.
+fn leave_out(known: &mut Known, mut excess: u64) -> bool {
+    if known.parts.is_empty() {
+        return known.counted.take().is_some() || known.named.take().is_some();
+    }
+    while excess > 0 {
+        let largest = known.parts.iter().enumerate().max_by_key(|(_, part)| part.bytes.len());
+        let Some((at, _)) = largest else { break };
+        excess = excess.saturating_sub(known.parts.remove(at).bytes.len() as u64);
+    }
+    true
 }
 
 /// What is missing.

@@ -166,6 +166,10 @@ impl<W: Write> Analysis for Replay<W> {
 
     const CONTINUES: bool = true;
 
+    fn can_take(&self, parts: &[Part]) -> bool {
+        Calls::has_part(parts)
+    }
+
     fn take(&mut self, parts: &[Part]) -> bool {
         self.calls.take_part(parts)
     }

@@ -3,7 +3,7 @@
 use super::Timeline;
 use crate::change::Change;
 use tracewing_analysis::profile::Chains;
-use tracewing_analysis::{Analysis, Input, Loss, Party, Seen};
+use tracewing_analysis::{Analysis, Calls, Input, Loss, Party, Seen};
 use tracewing_timeline::StateId;
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{self, Kind, Lwp, Part, Scope};
@@ -13,6 +13,10 @@ impl Analysis for Timeline {
     const EARLIER: bool = true;
 
     const CONTINUES: bool = true;
+
+    fn can_take(&self, parts: &[Part]) -> bool {
+        Chains::has_part(parts) && Calls::has_part(parts)
+    }
 
     fn take(&mut self, parts: &[Part]) -> bool {
         let has_all = self.chains.take_part(parts) && self.calls.take_part(parts);

@@ -183,18 +183,31 @@ pub struct Checkpoint<'r> {
 impl<'r> Checkpoint<'r> {
     /// The last one of a recording before a time; `None` if there is none that is right.
     pub fn before(recording: &'r Recording, time: Timestamp) -> Option<Self> {
-        Self::of(recording, &recording.checkpoint_before(time)?).filter(|this| this.until < time)
+        Self::with(recording, time, |_| true)
     }
 
-    /// The one in these bytes.
-    fn of(recording: &'r Recording, bytes: &[u8]) -> Option<Self> {
-        let mut bytes = Bytes::new(bytes);
-        if u64::take(&mut bytes)? != version(recording) {
-            return None;
+    /// The last one before a time at which all was known that is needed: of others, the state is not read.
+    /// `None` if there is none, or one that is not right comes first.
+    pub fn with(
+        recording: &'r Recording,
+        mut time: Timestamp,
+        has_all: impl Fn(&Known) -> bool,
+    ) -> Option<Self> {
+        let version = version(recording);
+        loop {
+            let bytes = recording.checkpoint_before(time)?;
+            let mut bytes = Bytes::new(&bytes);
+            let head = Head::take(version, &mut bytes).filter(|head| head.until < time)?;
+            if has_all(&head.known) {
+                return Self::of(recording, head, bytes);
+            }
+            time = head.until;
         }
-        let (until, last) = (Timestamp::take(&mut bytes)?, Timestamp::take(&mut bytes)?);
-        let (handoff, read) = (u64::take(&mut bytes)?, u64::take(&mut bytes)?);
-        let known = Known::take(&mut bytes)?;
+    }
+
+    /// The one with this head, and with the state in these bytes.
+    fn of(recording: &'r Recording, head: Head, mut bytes: Bytes<'_>) -> Option<Self> {
+        let Head { until, last, handoff, read, known } = head;
         let adapter = Adapter::take(&mut bytes)?;
         let mut unseen = AllUnseen::of(recording);
         unseen.to_come.truncate(usize::take(&mut bytes)?);
@@ -209,6 +222,33 @@ impl<'r> Checkpoint<'r> {
         let is_there = merge.handoff().is_some_and(|stands| stands.digest() == handoff);
         let follower = Follower { adapter, state, unseen };
         is_there.then_some(Self { until, merge, follower, known, bytes: read })
+    }
+}
+
+/// What a checkpoint has before the state.
+#[derive(Debug)]
+struct Head {
+    until: Timestamp,
+    /// See [`Stop`].
+    last: Timestamp,
+    handoff: u64,
+    read: u64,
+    known: Known,
+}
+
+impl Head {
+    /// The one at the beginning of a checkpoint; `None` if that is not of this version.
+    fn take(version: u64, bytes: &mut Bytes<'_>) -> Option<Self> {
+        if u64::take(bytes)? != version {
+            return None;
+        }
+        Some(Self {
+            until: Timestamp::take(bytes)?,
+            last: Timestamp::take(bytes)?,
+            handoff: u64::take(bytes)?,
+            read: u64::take(bytes)?,
+            known: Known::take(bytes)?,
+        })
     }
 }
 

@@ -78,8 +78,8 @@ impl Analysis for Keeps {
         self.kept.push((until, bytes));
     }
 
-    fn parts(&self) -> Vec<Part> {
-        self.explanations.parts()
+    fn parts(&mut self, room: u64) -> Vec<Part> {
+        self.explanations.parts(room)
     }
 
     fn input(&mut self, input: Input<'_>) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Checkpoints with their times, as an index has them.
 #[derive(Debug, Clone)]
-struct All(Vec<(Timestamp, Vec<u8>)>);
+pub(super) struct All(pub(super) Vec<(Timestamp, Vec<u8>)>);
 
 impl Checkpoints for All {
     fn before(&self, time: Timestamp) -> Option<Vec<u8>> {

@@ -1,6 +1,8 @@
 //! Where there is no room for all that checkpoints have, readers that need it begin before them.
 
 use super::*;
+use crate::run::checkpoints::{Keeper, leave_out};
+use tracewing_trace::super_trace::Known;
 
 /// What of a checkpoint is there: names of processes, numbers of events, and parts of analyses.
 fn has(path: &Path, bytes: &[u8]) -> (bool, bool, usize) {
@@ -53,13 +55,39 @@ fn explanations_have_a_bound() {
         let mut keeps = Keeps { explanations, ..Keeps::default() };
         let mut go_on = |_| ControlFlow::Continue(());
         run_as(&recording, &Filter::default(), &mut keeps, false, &mut go_on).unwrap();
-        keeps.parts().iter().map(|part| part.kind).collect::<Vec<_>>()
+        keeps.parts(u64::MAX).iter().map(|part| part.kind).collect::<Vec<_>>()
     };
     let mut few = Vec::new();
     for path in recordings() {
         assert_eq!(parts(&path, 1 << 20), [0, 1, 2]);
         few.push(parts(&path, 0));
     }
-    assert!(few.iter().any(|parts| !parts.contains(&2)), "{few:?}");
-    assert!(few.iter().any(|parts| !parts.contains(&1)), "{few:?}");
+    for kind in 0..=2 {
+        assert!(few.iter().any(|parts| !parts.contains(&kind)), "{kind}: {few:?}");
+    }
+}
+
+#[test]
+fn all_checkpoints_share_their_room() {
+    let room = |bytes, share, read| Keeper { bytes, share, ..Keeper::default() }.room(read);
+    assert_eq!([room(0, 10, 1009), room(60, 10, 1009), room(100, 10, 1009)], [100, 40, 0]);
+    assert_eq!([room(101, 10, 1009), room(7, 0, 1)], [0, u64::MAX]);
+}
+
+#[test]
+fn the_largest_parts_are_left_out_first() {
+    let left = |excess| {
+        let part = |kind, bytes| Part { kind, bytes: vec![0; bytes].into() };
+        let parts = vec![part(0, 5), part(1, 9), part(2, 7)];
+        let mut known = Known { parts, counted: Some(Vec::new()), ..Known::default() };
+        assert!(leave_out(&mut known, excess) && known.counted.is_some());
+        known.parts.iter().map(|part| part.kind).collect::<Vec<_>>()
+    };
+    assert_eq!([left(1), left(9)], [[0, 2]; 2]);
+    assert_eq!([left(10), left(16)], [[0]; 2]);
+    assert!(left(1000).is_empty());
+    let mut known = Known { counted: Some(Vec::new()), named: Some(Vec::new()), ..Known::default() };
+    assert!(leave_out(&mut known, 1) && known.counted.is_none() && known.named.is_some());
+    assert!(leave_out(&mut known, 1) && known.named.is_none());
+    assert!(!leave_out(&mut known, 1));
 }
