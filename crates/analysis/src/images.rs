@@ -184,7 +184,7 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::recount;
 
     const PROCESS: Option<Pid> = Some(Pid(7));
 
@@ -196,23 +196,20 @@ mod tests {
         Some((path.to_owned(), address))
     }
 
-    proptest! {
-        #[test]
-        fn files_are_counted(
-            operations in prop::collection::vec((0..4_u8, 0..3_i32, 0..16_u64, 1..6_u64), 0..100),
-        ) {
-            let mut images = Images::default();
-            for (operation, process, begin, length) in operations {
-                let process = Pid(process);
-                match operation {
-                    0 | 1 => images.learn(Some(process), begin..begin + length, 0, "a".to_owned()),
-                    2 => images.forked(process, Pid(3)),
-                    _ => images.forget(Some(process)),
-                }
+    #[test]
+    fn files_are_counted() {
+        recount::check(
+            |images: &mut Images, kind, process, addresses| match kind {
+                0 | 1 => images.learn(Some(process), addresses, 0, "a".to_owned()),
+                2 => images.forked(process, Pid(3)),
+                _ => images.forget(Some(process)),
+            },
+            |images| {
                 let files = images.processes.values().map(|of| of.present.len() + of.past.len());
-                prop_assert_eq!(images.files, files.sum::<usize>());
-            }
-        }
+                [images.files, files.sum()]
+            },
+            |_| (),
+        );
     }
 
     #[test]

@@ -41,6 +41,8 @@ mod pairs;
 pub mod profile;
 mod programs;
 mod run;
+#[cfg(test)]
+mod recount;
 mod sched;
 mod serials;
 mod shown;

@@ -22,7 +22,17 @@ macro_rules! stored {
     };
 }
 
-pub(crate) use stored;
+/// Writes values one after the other, of which these are references.
+macro_rules! put_each {
+    ($out:ident: $($value:ident)*) => { $(tracewing_trace::super_trace::Stored::put($value, $out);)* };
+}
+
+/// Reads values in the same order into the places that these refer to.
+macro_rules! take_each {
+    ($bytes:ident: $($place:ident)*) => { $(*$place = tracewing_trace::super_trace::Stored::take($bytes)?;)* };
+}
+
+pub(crate) use {put_each, stored, take_each};
 
 /// Which analyses need a part of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,19 +51,19 @@ impl PartKind {
         Part { kind: self as u8, bytes: bytes.into() }
     }
 
-    /// The value in the part of this kind; `None` if it is not there, or of another shape.
-    pub(crate) fn take<T: Stored>(self, shape: u64, parts: &[Part]) -> Option<T> {
-        let mut bytes = Bytes::new(&parts.iter().find(|part| part.kind == self as u8)?.bytes);
-        (u64::take(&mut bytes)? == shape).then_some(bytes)
-    }
-}
     /// Whether there is a part of this kind with a value of this shape.
     pub(crate) fn is_in(self, shape: u64, parts: &[Part]) -> bool {
         self.bytes(shape, parts).is_some()
     }
 
+    /// The value in the part of this kind; `None` if it is not there, or of another shape.
+    pub(crate) fn take<T: Stored>(self, shape: u64, parts: &[Part]) -> Option<T> {
         let mut bytes = self.bytes(shape, parts)?;
         T::take(&mut bytes).filter(|_| bytes.are_over())
     }
 
     fn bytes(self, shape: u64, parts: &[Part]) -> Option<Bytes<'_>> {
+        let mut bytes = Bytes::new(&parts.iter().find(|part| part.kind == self as u8)?.bytes);
+        (u64::take(&mut bytes)? == shape).then_some(bytes)
+    }
+}

@@ -7,15 +7,15 @@
 use std::collections::HashMap;
 
 use tracewing_trace::super_trace::{Bytes, Change, Fold, Located, Part, Stored, shape};
-use tracewing_units::{LockAddress, Pid};
 
 use super::account::{Bins, Kind, OF_KINDS, Party};
 use super::table::Group;
+use super::totals::Totals;
 use super::uses::LockRead;
 use super::{Locks, places, thread, tickets};
 use crate::analysis::{Analysis, Input};
 use crate::names::Names;
-use crate::stored::PartKind;
+use crate::stored::{PartKind, put_each, take_each};
 use crate::{images, programs};
 
 /// Changes with what is stored.
@@ -141,36 +141,22 @@ impl Stored for Locks {
             reader: _, programs, threads, silent, tickets, kernel, totals, names, task_names, places, shadowed,
             strangers: _,
         } = self;
-        programs.put(out);
-        threads.put(out);
-        silent.put(out);
-        tickets.put(out);
-        kernel.put(out);
-        let is_held = |(_, owners): &(&(Option<Pid>, LockAddress), &Vec<Party>)| !owners.is_empty();
-        let held = totals.owners.iter().filter(is_held).map(|(lock, owners)| (*lock, owners.clone()));
-        held.collect::<HashMap<_, _>>().put(out);
-        totals.have_held.put(out);
-        totals.blind.put(out);
-        names.put(out);
-        task_names.put(out);
-        places.put(out);
-        shadowed.put(out);
+        let Totals { owners, have_held, blind, .. } = totals;
+        let held = owners.iter().filter(|(_, owners)| !owners.is_empty());
+        let owners = &held.map(|(lock, owners)| (*lock, owners.clone())).collect::<HashMap<_, _>>();
+        put_each!(out: programs threads silent tickets kernel owners have_held blind);
+        put_each!(out: names task_names places shadowed);
     }
 
     fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
         let mut this = Self::new(Group::default(), Bins::default());
-        this.programs = Stored::take(bytes)?;
-        this.threads = Stored::take(bytes)?;
-        this.silent = Stored::take(bytes)?;
-        this.tickets = Stored::take(bytes)?;
-        this.kernel = Stored::take(bytes)?;
-        this.totals.owners = Stored::take(bytes)?;
-        this.totals.have_held = Stored::take(bytes)?;
-        this.totals.blind = Stored::take(bytes)?;
-        this.names = Stored::take(bytes)?;
-        this.task_names = Stored::take(bytes)?;
-        this.places = Stored::take(bytes)?;
-        this.shadowed = Stored::take(bytes)?;
+        #[rustfmt::skip] // A list.
+        let Self {
+            programs, threads, silent, tickets, kernel, totals, names, task_names, places, shadowed, ..
+        } = &mut this;
+        let Totals { owners, have_held, blind, .. } = totals;
+        take_each!(bytes: programs threads silent tickets kernel owners have_held blind);
+        take_each!(bytes: names task_names places shadowed);
         Some(this)
     }
 }
@@ -207,7 +193,7 @@ impl Stored for Party {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracewing_units::{Tid, Timestamp};
+    use tracewing_units::{LockAddress, Tid, Timestamp};
 
     /// One that has seen so many locks that are free, and so many that are held.
     fn seen(free: u64, held: u64) -> EarlierLocks {

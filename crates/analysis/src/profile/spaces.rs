@@ -7,7 +7,7 @@ use tracewing_vocabulary::profile::is_generated;
 
 use super::event::{Mapping, ProfileEvent, Sample};
 use super::samples::{Code, Codes, Image};
-use crate::stored::stored;
+use crate::stored::{put_each, stored};
 use tracewing_trace::super_trace::{Bytes, Stored};
 
 /// Mappings of a process that are kept.
@@ -244,13 +244,8 @@ impl Stored for Spaces {
         let Self {
             processes, mapped: _, kernel, jit, compiled: _, jit_names: _, images: _, programs, codes,
         } = self;
-        codes.images.put(out);
-        codes.kernel.put(out);
-        codes.jit.put(out);
-        processes.put(out);
-        kernel.put(out);
-        jit.put(out);
-        programs.put(out);
+        let Codes { images: files, kernel: functions, jit: names, .. } = codes;
+        put_each!(out: files functions names processes kernel jit programs);
     }
 
     fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
@@ -289,7 +284,7 @@ impl Spaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::recount;
 
     fn mapping(begin: u64, end: u64, offset: u64, path: &str) -> Mapping {
         Mapping { begin, end, offset, path: path.to_owned(), build_id: String::new() }
@@ -304,30 +299,31 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn what_is_kept_is_counted(
-            operations in prop::collection::vec((0..4_u8, 1..4_i32, 0..16_u64, 1..6_u64), 0..100),
-        ) {
-            let mut spaces = Spaces::default();
-            for (operation, process, begin, length) in operations {
-                let (process, other) = (Pid(process), Pid(process % 3 + 1));
-                match operation {
-                    0 => spaces.map(process, mapping(begin, begin + length, 0, "a")),
-                    1 => spaces.jit_function(process, begin, begin + length, length.to_string()),
-                    2 => spaces.fork(process, other),
+    #[test]
+    fn what_is_kept_is_counted() {
+        recount::check(
+            |spaces: &mut Spaces, kind, process, addresses| {
+                let (begin, end) = (addresses.start, addresses.end);
+                match kind {
+                    0 => spaces.map(process, mapping(begin, end, 0, "a")),
+                    1 => spaces.jit_function(process, begin, end, (end - begin).to_string()),
+                    2 => spaces.fork(process, Pid(process.0 % 3 + 1)),
                     _ => spaces.clear(process),
                 }
-                let mapped = spaces.processes.values().map(BTreeMap::len).sum::<usize>();
-                let compiled = spaces.jit.values().map(BTreeMap::len).sum::<usize>();
-                prop_assert_eq!((spaces.mapped, spaces.compiled), (mapped, compiled));
-            }
-            let mut bytes = Vec::new();
-            spaces.put(&mut bytes);
-            let again = Spaces::take(&mut Bytes::new(&bytes)).unwrap();
-            prop_assert_eq!((again.mapped, again.compiled), (spaces.mapped, spaces.compiled));
-            prop_assert_eq!(again.count(), spaces.count());
-        }
+            },
+            |spaces| {
+                let mapped = spaces.processes.values().map(BTreeMap::len).sum();
+                let compiled = spaces.jit.values().map(BTreeMap::len).sum();
+                [(spaces.mapped, spaces.compiled), (mapped, compiled)]
+            },
+            |spaces| {
+                let mut bytes = Vec::new();
+                spaces.put(&mut bytes);
+                let again = Spaces::take(&mut Bytes::new(&bytes)).unwrap();
+                assert_eq!((again.mapped, again.compiled), (spaces.mapped, spaces.compiled));
+                assert_eq!(again.count(), spaces.count());
+            },
+        );
     }
 
     #[test]
