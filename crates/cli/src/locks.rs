@@ -128,10 +128,10 @@ fn write_dot(out: &mut impl Write, found: &LocksTable, input: &Input, ran: &Ran)
     graph::write_dot(out, &found.graph)?;
     if found.rows.is_empty() {
         print_warning(&NEEDED.why_empty(input, ran)?);
-    } else if found.lacks_owners != [false; 2] {
-        remarks::without_owners(found).for_each(|line| print_warning(&line));
-    } else if found.graph.edges.is_empty() {
+    } else if found.lacks_owners == [false; 2] && found.graph.edges.is_empty() {
         print_warning(remarks::NO_WAITS);
+    } else {
+        remarks::without_owners(found).for_each(|line| print_warning(&line));
     }
     Ok(out.flush()?)
 }

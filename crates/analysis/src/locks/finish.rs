@@ -29,7 +29,7 @@ impl Locks {
         let mut graph = std::mem::take(&mut self.totals.graph);
         graph.finish(|party| self.name(party), &self.places);
         let across_awaits = self.across_awaits();
-        let Totals { histogram, incomplete, unknown_depths, .. } = self.totals;
+        let Totals { histogram, incomplete, unknown_depths, forgotten_holders, .. } = self.totals;
         LocksTable {
             rows,
             histogram,
@@ -41,6 +41,7 @@ impl Locks {
             unknown_depths,
             lacks_holds,
             lacks_owners,
+            forgotten_holders,
             duration_ns: ran.duration_ns(),
             unpaired,
         }

@@ -29,8 +29,8 @@ const SHAPE: u64 = thread::OF_THREAD
     ^ shape(BY_HAND);
 
 /// What is written and read field by field here, and by which numbers variants are known.
-const BY_HAND: &str = "Locks programs threads silent tickets kernel owners have_held blind names task_names places \
-    shadowed; Party Thread Task Place; GivenBack Ended Inner Unmatched";
+const BY_HAND: &str = "Locks programs threads silent tickets kernel owners forgotten_holders have_held blind names \
+    task_names places shadowed; Party Thread Task Place; GivenBack Ended Inner Unmatched";
 
 /// A call chain takes as much as so many other things.
 const CHAIN: usize = 16;
@@ -125,6 +125,7 @@ impl Locks {
         }
         let of = &mut found.totals;
         self.totals.owners = std::mem::take(&mut of.owners);
+        self.totals.forgotten_holders = of.forgotten_holders;
         (self.totals.have_held, self.totals.blind) = (of.have_held, of.blind);
         std::mem::swap(&mut self.totals, &mut found.totals);
         std::mem::swap(&mut self.reader, &mut found.reader);
@@ -141,10 +142,10 @@ impl Stored for Locks {
             reader: _, programs, threads, silent, tickets, kernel, totals, names, task_names, places, shadowed,
             strangers: _,
         } = self;
-        let Totals { owners, have_held, blind, .. } = totals;
+        let Totals { owners, forgotten_holders, have_held, blind, .. } = totals;
         let held = owners.iter().filter(|(_, owners)| !owners.is_empty());
         let owners = &held.map(|(lock, owners)| (*lock, owners.clone())).collect::<HashMap<_, _>>();
-        put_each!(out: programs threads silent tickets kernel owners have_held blind);
+        put_each!(out: programs threads silent tickets kernel owners forgotten_holders have_held blind);
         put_each!(out: names task_names places shadowed);
     }
 
@@ -154,8 +155,8 @@ impl Stored for Locks {
         let Self {
             programs, threads, silent, tickets, kernel, totals, names, task_names, places, shadowed, ..
         } = &mut this;
-        let Totals { owners, have_held, blind, .. } = totals;
-        take_each!(bytes: programs threads silent tickets kernel owners have_held blind);
+        let Totals { owners, forgotten_holders, have_held, blind, .. } = totals;
+        take_each!(bytes: programs threads silent tickets kernel owners forgotten_holders have_held blind);
         take_each!(bytes: names task_names places shadowed);
         Some(this)
     }

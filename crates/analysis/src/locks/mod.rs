@@ -349,9 +349,9 @@ impl Locks {
 
     /// The present holder of a lock; of several, the one that has held it longest.
     fn holder(&self, lock: (Option<Pid>, LockAddress)) -> Option<Party> {
-        let owners = self.totals.owners.get(&lock)?;
-        let has = |owner: &&Party| self.threads.get(owner).is_some_and(|thread| thread.has(lock.1));
-        owners.iter().find(has).copied()
+        let owners = self.totals.owners.get(&lock)?.iter();
+        let held = owners.filter_map(|owner| Some((self.threads.get(owner)?.held_since(lock.1)?, *owner)));
+        held.min_by_key(|(since, _)| *since).map(|(_, owner)| owner)
     }
 
     fn dumped(&mut self, tid: Tid, name: &[u8]) {

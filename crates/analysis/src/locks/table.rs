@@ -108,6 +108,8 @@ pub struct LocksTable {
     /// Whether waits for locks of threads, and for those of user threads, are not in the graph: not all
     /// requests, acquisitions and releases were recorded.
     pub lacks_owners: [bool; 2],
+    /// Holders of locks that are not in the graph: very many others had taken their lock later.
+    pub forgotten_holders: usize,
     /// How long what was analysed lasted, ns.
     pub duration_ns: Duration,
     /// Why everything that needs pairs of events is unknown, if so.

@@ -18,6 +18,9 @@ use crate::times::grow;
 /// Of an account: process, subject, and the epoch since when the place is valid.
 pub(super) type Key = (Option<Pid>, Subject, Epoch);
 
+/// Holders of a lock that are followed, at most: those that have taken it last.
+const HOLDERS: usize = 1 << 10;
+
 /// What is counted: accounts of the rows, and figures of the whole recording.
 #[derive(Debug, Clone)]
 pub(super) struct Totals {
@@ -27,8 +30,11 @@ pub(super) struct Totals {
     pub(super) blind: bool,
     pub(super) group: Group,
     pub(super) accounts: HashMap<Key, Account>,
-    /// The holder of each lock, as far as events show.
+    /// The holders of each lock, as far as events show, each once, in the order in which they have taken it
+    /// last.
     pub(super) owners: HashMap<(Option<Pid>, LockAddress), Vec<Party>>,
+    /// Holders that are not followed, since others have taken their lock later.
+    pub(super) forgotten_holders: usize,
     pub(super) graph: Graph,
     pub(super) histogram: Histogram,
     /// Acquisitions of which the depth is not known.
@@ -58,6 +64,7 @@ impl Totals {
             group,
             accounts: HashMap::new(),
             owners: HashMap::new(),
+            forgotten_holders: 0,
             graph: Graph::default(),
             histogram: Histogram::new(bins),
             unknown_depths: 0,
@@ -164,7 +171,16 @@ impl Totals {
         self.have_held[usize::from(is_task(&party))] = true;
         if !has_ticket {
             let lock = (acquisition.by.process, acquisition.lock);
-            self.owners.entry(lock).or_default().push(party);
+            let owners = self.owners.entry(lock).or_default();
+            // Releases may be missing, and a recursive lock is taken several times.
+            if owners.last() != Some(&party) {
+                owners.retain(|owner| *owner != party);
+                if owners.len() >= HOLDERS {
+                    owners.remove(0);
+                    self.forgotten_holders += 1;
+                }
+                owners.push(party);
+            }
         }
     }
 
@@ -320,5 +336,29 @@ mod tests {
             totals.add(Party::Thread(Tid(1)), &outcome, false, &Places::default());
         }
         assert_eq!(totals.accounts.values().map(|account| account.spins).collect::<Vec<_>>(), [spins]);
+    }
+
+    #[test]
+    fn a_holder_is_known_once_and_of_too_many_the_last_ones_are() {
+        let mut totals = Totals::new(Group::Lock, Bins::Log);
+        let (lock, kind, caller, by) = (LockAddress(8), Kind::Read, Caller(1), By::default());
+        let acquisition = Acquisition { lock, kind, caller, chain: None, by };
+        let mut takes = |tid| {
+            let (wait, owner, spins, depth) = (Wait::No, None, None, None);
+            let outcome = Outcome::Acquired { acquisition, wait, owner, spins, depth };
+            totals.add(Party::Thread(Tid(tid)), &outcome, false, &Places::default());
+            (totals.owners_of(&acquisition, None), totals.forgotten_holders)
+        };
+        let threads = |tids: &[i32]| tids.iter().map(|tid| Party::Thread(Tid(*tid))).collect::<Vec<_>>();
+        assert_eq!([7, 7].map(&mut takes)[1], (threads(&[7]), 0));
+        assert_eq!([9, 7].map(&mut takes)[1], (threads(&[9, 7]), 0));
+        for tid in 100..100 + HOLDERS as i32 - 2 {
+            takes(tid);
+        }
+        let (owners, forgotten) = takes(9);
+        assert_eq!((owners.len(), owners[0], forgotten), (HOLDERS, Party::Thread(Tid(7)), 0));
+        let (owners, forgotten) = takes(8);
+        assert_eq!((owners.len(), owners[0], forgotten), (HOLDERS, Party::Thread(Tid(100)), 1));
+        assert_eq!(owners[HOLDERS - 2..], threads(&[9, 8]));
     }
 }

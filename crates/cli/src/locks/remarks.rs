@@ -234,9 +234,14 @@ fn explain_left_out(found: &LocksTable, args: &Args, out: &mut impl Write) -> Re
 pub fn without_owners(found: &LocksTable) -> impl Iterator<Item = String> {
     let of = ["threads (lock:*)", "tasks (user_thread:*)"];
     let lacking = of.into_iter().zip(found.lacks_owners).filter(|(_, lacks)| *lacks);
-    lacking.map(|(of, _)| {
+    let lacking = lacking.map(|(of, _)| {
         format!(
             "Waits of {of} are not in the graph: the recording lacks some of their requests, acquisitions and releases."
         )
-    })
+    });
+    let forgotten = (found.forgotten_holders > 0).then(|| {
+        let holders = count_of(found.forgotten_holders, "holder");
+        format!("Waits for {holders} of locks are not in the graph: more than 1,024 had such a lock at once.")
+    });
+    lacking.chain(forgotten)
 }

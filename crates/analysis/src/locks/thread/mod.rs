@@ -351,9 +351,10 @@ impl Thread {
         Some(Request { acquisition: Acquisition { chain: self.chain, ..request.acquisition }, ..request })
     }
 
-    /// Whether it has this lock.
-    pub(super) fn has(&self, lock: LockAddress) -> bool {
-        self.ended.is_none() && self.held.iter().any(|held| held.acquisition.lock == lock)
+    /// Since when it has this lock; `None` if it has not.
+    pub(super) fn held_since(&self, lock: LockAddress) -> Option<Timestamp> {
+        let held = self.held.iter().find(|held| held.acquisition.lock == lock);
+        held.filter(|_| self.ended.is_none()).map(|held| held.at)
     }
 
     /// It begins to exit.
