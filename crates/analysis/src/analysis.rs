@@ -53,6 +53,13 @@ pub trait Analysis: Fold {
         Vec::new()
     }
 
+    /// Whether what it [takes](Self::take) is there, as far as that is known before it is read: a checkpoint
+    /// without it is not read.
+    fn can_take(&self, parts: &[Part]) -> bool {
+        let _ = parts;
+        true
+    }
+
     /// Takes what was known at the checkpoint from which it is to continue; false if it is not there: then it
     /// gets all events.
     fn take(&mut self, parts: &[Part]) -> bool {
@@ -116,7 +123,8 @@ pub enum Input<'a> {
     Event(&'a Seen<'a>),
     /// An event that the filter leaves out.
     LeftOutEvent(&'a Seen<'a>),
-    /// A state dump names a living thread, or one that has ended since.
+    /// A state dump names a living thread, or one that has ended since. Of dumps before a checkpoint, only
+    /// the first and the last name of each process are repeated.
     Dumped {
         /// Its thread id when the dump was written.
         tid: Tid,

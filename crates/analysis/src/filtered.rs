@@ -5,6 +5,7 @@
 //! the analysis uses it immediately ([`Analysis::AT_ONCE`]); its end is reported only if it is selected.
 
 use crate::analysis::{Analysis, Input};
+use crate::dumps::Dumps;
 use crate::names::Names;
 use crate::subjects::{self, Subjects};
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
     Activity, Change, Doing, Fold, Kind, Known, Lwp, LwpSerial, Mode, SuperTrace, TaskSerial, UserThread,
 };
-use tracewing_units::{Cpu, Pid, Tid};
+use tracewing_units::Cpu;
 
 /// Forwards selected input to an analysis.
 #[derive(Debug)]
@@ -33,12 +34,9 @@ pub(crate) struct Filtered<'a, A> {
 /// What a run knows of earlier events that the state does not know, for [`Known`].
 #[derive(Debug)]
 struct Kept<'a> {
-    dumped: Vec<Dumped>,
+    dumps: Dumps,
     subjects: Subjects<'a>,
 }
-
-/// A thread, its process and its name, as a state dump gives them.
-type Dumped = (Tid, Pid, Box<[u8]>);
 
 /// What a user thread does that has just been made ready.
 const READY: Doing = Doing::Runnable { preempted: false };
@@ -79,13 +77,15 @@ impl<'a, A: Analysis> Filtered<'a, A> {
 
     /// Keeps what checkpoints need from now on; `filter` is that of the run.
     pub(crate) fn keep(&mut self, filter: &'a Filter) {
-        self.kept = Some(Kept { dumped: Vec::new(), subjects: Subjects::all(filter, subjects::MOST) });
+        let subjects = Subjects::all(filter, subjects::MOST);
+        self.kept = Some(Kept { dumps: Dumps::default(), subjects });
     }
 
     /// Adds what was kept.
     pub(crate) fn put(&self, known: &mut Known) {
         if let Some(kept) = &self.kept {
-            known.dumped.clone_from(&kept.dumped);
+            let dumped = kept.dumps.iter().map(|(tid, process, name)| (tid, process, name.into()));
+            known.dumped = dumped.collect();
             kept.subjects.put(known);
         }
     }
@@ -123,7 +123,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {
         if let Kind::Dump { tid, process, name, .. } = event.kind {
             self.analysis.input(Input::Dumped { tid, process, name });
-            self.kept.iter_mut().for_each(|kept| kept.dumped.push((tid, process, name.into())));
+            self.kept.iter_mut().for_each(|kept| kept.dumps.learn(tid, process, name));
         }
         if let Some(subjects) = &mut self.subjects {
             subjects.follow(event, state);

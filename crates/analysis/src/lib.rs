@@ -28,6 +28,7 @@ mod actor;
 mod analysis;
 mod breakdown;
 mod critical_path;
+mod dumps;
 mod explanations;
 mod filtered;
 mod functions;
@@ -40,9 +41,9 @@ mod names;
 mod pairs;
 pub mod profile;
 mod programs;
-mod run;
 #[cfg(test)]
 mod recount;
+mod run;
 mod sched;
 mod serials;
 mod shown;

@@ -4,6 +4,7 @@
 
 use crate::analysis::{Analysis, Input};
 use crate::breakdown::{Breakdown, BreakdownTable};
+use crate::dumps::Dumps;
 use crate::locks::{Bins, Group, Locks, LocksTable};
 use crate::run::Ran;
 use crate::run::window::Between;
@@ -12,7 +13,7 @@ use crate::threads::{Threads, ThreadsTable};
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{Change, Fold, Name};
 use tracewing_trace::{Error, Merge, Recording};
-use tracewing_units::{Pid, Tid, Timestamp};
+use tracewing_units::Timestamp;
 
 /// What happened in a window.
 #[derive(Debug)]
@@ -44,14 +45,13 @@ pub struct Live {
 struct Past {
     /// Owners of locks, and waits. It has no range of its own: it only follows.
     locks: Locks,
-    /// Threads that state dumps have named.
-    dumped: Vec<(Tid, Pid, Vec<u8>)>,
+    dumps: Dumps,
 }
 
 impl Live {
     /// Of a recording that is read from its beginning; the first window begins at `begin`.
     pub fn new(recording: &Recording, begin: Timestamp) -> Self {
-        let past = Past { locks: Locks::new(Group::Lock, Bins::default()), dumped: Vec::new() };
+        let past = Past { locks: Locks::new(Group::Lock, Bins::default()), dumps: Dumps::default() };
         Self { between: Some(Between::before(recording, begin)), past, traces: recording.traces().len() }
     }
 
@@ -117,8 +117,8 @@ impl Now {
             locks: past.locks.same(),
             breakdown: Breakdown::new(),
         };
-        for (tid, process, name) in &past.dumped {
-            let dumped = Input::Dumped { tid: *tid, process: *process, name };
+        for (tid, process, name) in past.dumps.iter() {
+            let dumped = Input::Dumped { tid, process, name };
             this.threads.input(dumped);
             this.breakdown.input(dumped);
         }
@@ -157,7 +157,7 @@ impl Analysis for Measures<'_> {
                 self.now = Some(now);
             }
             Input::Name { text, .. } => self.names.push(text.to_owned()),
-            Input::Dumped { tid, process, name } => self.past.dumped.push((tid, process, name.to_owned())),
+            Input::Dumped { tid, process, name } => self.past.dumps.learn(tid, process, name),
             _ => {}
         }
         if !matches!(input, Input::Begins { .. }) {

@@ -20,7 +20,7 @@ pub struct Known {
     /// Losses so far that last until the pause or longer, each with its stream's place in
     /// [`Recording::streams`](crate::Recording::streams).
     pub losses: Vec<(Lost, usize)>,
-    /// What state dumps said of threads.
+    /// Names that state dumps gave the first threads of processes: of each, the first and the last name.
     pub dumped: Vec<(Tid, Pid, Box<[u8]>)>,
     /// Names of processes as they were when these last recorded something, where there is room for them.
     pub named: Option<Vec<(Pid, String)>>,
