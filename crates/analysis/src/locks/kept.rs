@@ -193,8 +193,9 @@ impl Stored for Party {
 
 #[cfg(test)]
 mod tests {
+    use super::super::event::LockEvent;
     use super::*;
-    use tracewing_units::{LockAddress, Tid, Timestamp};
+    use tracewing_units::{Caller, Chain, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
 
     /// One that has seen so many locks that are free, and so many that are held.
     fn seen(free: u64, held: u64) -> EarlierLocks {
@@ -216,11 +217,30 @@ mod tests {
 
     #[test]
     fn what_has_no_bound_is_counted() {
+        type Learn = fn(&mut Locks, u64);
         let mut earlier = EarlierLocks::new();
-        for tid in 0..100 {
-            earlier.locks.tickets.suspends(Tid(tid), Timestamp::ORIGIN);
-            earlier.locks.shadowed.push((None, "pthread_mutex_lock".to_owned(), tid.to_string()));
+        let process = Some(Pid(1));
+        let kinds: [(usize, Learn); 8] = [
+            (1, |of, at| _ = of.threads.insert(Party::Thread(Tid(at as i32)), thread::Thread::default())),
+            (1, |of, at| _ = of.names.insert(Tid(at as i32), "name".to_owned())),
+            (1, |of, at| _ = of.task_names.insert((None, Task(at)), "name".to_owned())),
+            (1, |of, at| of.tickets.suspends(Tid(at as i32), Timestamp::ORIGIN)),
+            (1, |of, at| of.shadowed.push((None, "pthread_mutex_lock".to_owned(), at.to_string()))),
+            (1, |of, at| of.places.learn_source(None, Caller(at), "a.rs".to_owned(), 1)),
+            (CHAIN, |of, at| of.places.learn_chain(Chain(at), vec![1])),
+            (2, |of, at| of.places.learn_image(Some(Pid(at as i32)), 1..2, 0, "a".to_owned())),
+        ];
+        for (many, learn) in kinds {
+            let before = earlier.count();
+            (1..=100).for_each(|at| learn(&mut earlier.locks, at));
+            assert_eq!(earlier.count() - before, 100 * many);
         }
-        assert_eq!(earlier.count(), 200);
+        // A request, its lock, the depth of its user thread, and the thread.
+        let before = earlier.count();
+        let by = thread::By { process, tid: Tid(1000), task: Task(1), ..thread::By::default() };
+        let event =
+            LockEvent::Acquired { lock: LockAddress(1), caller: Caller(1), kind: Kind::Mutex, waited: true };
+        earlier.locks.tickets.event(Ticket(1), &event, by, Timestamp::ORIGIN, &mut |_, _| ());
+        assert_eq!(earlier.count() - before, 4);
     }
 }

@@ -327,6 +327,22 @@ mod tests {
     }
 
     #[test]
+    fn mappings_and_names_are_counted() {
+        let mut spaces = Spaces::default();
+        let mut counts = Vec::new();
+        // What is there, its process, and its file or name.
+        spaces.map(Pid(1), mapping(0x1000, 0x2000, 0, "a"));
+        counts.push(spaces.count());
+        spaces.map(Pid(1), mapping(0x2000, 0x3000, 0, "a"));
+        counts.push(spaces.count());
+        spaces.jit_function(Pid(1), 0x10, 0x20, "f".to_owned());
+        counts.push(spaces.count());
+        spaces.kernel_function(0x10, 0x20, "f".to_owned());
+        counts.push(spaces.count());
+        assert_eq!(counts, [3, 4, 7, 8]);
+    }
+
+    #[test]
     fn code_is_what_was_mapped_there_last() {
         let mut spaces = Spaces::default();
         spaces.map(Pid(1), mapping(0x1000, 0x3000, 0x200, "a"));

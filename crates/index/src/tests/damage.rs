@@ -42,6 +42,19 @@ proptest! {
     }
 
     #[test]
+    fn sums_of_several_rows_need_all_of_them(models in rows(), place in any::<Place>(), threads in 1..5_usize) {
+        let mut bytes = written(&models);
+        let place = place.index(bytes.len());
+        bytes[place] ^= 1;
+        let Ok(Some(index)) = opened(&bytes) else { return Ok(()) };
+        let rows: Vec<RowId> = (0..index.tail().rows.len() as u32).map(RowId).collect();
+        let (from, to) = (Duration::from_ns(5), Duration::MAX);
+        let counts: Vec<u64> = rows.iter().map(|row| index.count(*row, from, to)).collect();
+        let is_error = rows.iter().any(|row| index.statistics(*row, from, to).is_err());
+        prop_assert_eq!(index.by_threads(&rows, &counts, (from, to), threads).is_err(), is_error);
+    }
+
+    #[test]
     fn a_cut_is_noticed(models in rows(), place in any::<Place>()) {
         let bytes = written(&models);
         prop_assert!(opened(&bytes[..place.index(bytes.len())]).is_err());
