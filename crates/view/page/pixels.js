@@ -139,24 +139,35 @@ function show(sums, isFull, heights) {
 }
 
 /**
- * Paints a row of columns; lines outside of the image are left out.
+ * Paints a row of columns; lines outside of the image are left out. Columns that are alike are painted together.
  * @param {Uint32Array} image @param {number} stride pixels of a line @param {number} top first line
  * @param {number} height @param {number} width @param {Float32Array} sums @param {Uint32Array[]} patterns
  * @param {Uint8Array} kept takes the heights of all columns
  */
 export function paint(image, stride, top, height, width, sums, patterns, kept) {
   const lines = image.length / stride;
-  for (let column = 0; column < width; column++) {
-    stack(sums, column, height, kept, column * COUNT);
+  for (let column = 0, end = 0; column < width; column = end) {
+    const from = column * COUNT;
+    stack(sums, column, height, kept, from);
+    end = column + 1;
+    for (; end < width && isAlike(sums, from, end * COUNT); end++) kept.copyWithin(end * COUNT, from, from + COUNT);
     let line = top + height - 1;
     for (let place = 0; place < COUNT; place++) {
       const of = UPWARDS[place];
       const pattern = patterns[of];
-      for (let pixels = kept[column * COUNT + of]; pixels > 0; pixels--, line--) {
-        if (line >= 0 && line < lines) image[line * stride + column] = pattern[((line & 3) << 2) | (column & 3)];
+      for (let pixels = kept[from + of]; pixels > 0; pixels--, line--) {
+        if (line < 0 || line >= lines) continue;
+        const [row, begin] = [(line & 3) << 2, line * stride];
+        for (let at = column; at < end; at++) image[begin + at] = pattern[row | (at & 3)];
       }
     }
   }
+}
+
+/** Whether two columns have the same shares. @param {Float32Array} sums @param {number} one @param {number} other */
+function isAlike(sums, one, other) {
+  for (let of = 0; of < COUNT; of++) if (sums[one + of] !== sums[other + of]) return false;
+  return true;
 }
 
 /**

@@ -233,23 +233,47 @@ export class Layout {
   }
 }
 
+/** The labels that a place has, by what they say. @type {WeakMap<HTMLElement, Map<string, HTMLElement>>} */
+const shownIn = new WeakMap();
+
 /**
- * Puts labels into the page.
+ * Puts labels into the page. Those that say the same as in the picture before stay: elements that are made for each
+ * picture are left to a garbage collector, which comes late.
  * @param {HTMLElement} place @param {Layout} layout @param {Node | null} chosen @param {Map<number, [number, number]>} edges of counters
  */
 export function label(place, layout, chosen, edges) {
-  const labels = layout.seen().map(({ track, at, y }) => one(track, at, y, track === chosen, edges.get(track.id ?? -1)));
-  labels.reverse();
-  // Most pictures are of the same tracks: what is there need not be laid out again.
-  const isThere = labels.length === place.children.length && labels.every((label, at) => label.isEqualNode(place.children[at]));
-  if (!isThere) place.replaceChildren(...labels);
-  const active = labels.find((label) => label.classList.contains("chosen"));
+  const before = shownIn.get(place) ?? new Map();
+  /** @type {Map<string, HTMLElement>} */
+  const labels = new Map();
+  for (const { track, at, y } of layout.seen()) {
+    const scale = track.counter ? edges.get(track.id ?? -1) : undefined;
+    const says = said(track, at, track === chosen, scale);
+    const label = before.get(says) ?? one(track, at, track === chosen, scale);
+    const top = `${y}px`;
+    if (label.style.top !== top) label.style.top = top;
+    labels.set(says, label);
+  }
+  shownIn.set(place, labels);
+  const ordered = [...labels.values()].reverse();
+  const isThere = ordered.length === place.children.length && ordered.every((label, at) => label === place.children[at]);
+  if (!isThere) place.replaceChildren(...ordered);
+  const active = ordered.find((label) => label.classList.contains("chosen"));
   if (active) place.setAttribute("aria-activedescendant", active.id);
   else place.removeAttribute("aria-activedescendant");
 }
 
-/** @param {Node} track @param {number} at @param {number} top @param {boolean} isChosen @param {[number, number] | undefined} edges of a counter */
-function one(track, at, top, isChosen, edges) {
+/**
+ * All that a label shows of its track, except its place.
+ * @param {Node} track @param {number} at @param {boolean} isChosen @param {[number, number] | undefined} edges of a counter
+ */
+function said(track, at, isChosen, edges) {
+  const { id, name, number, kind, level, used, folded, counter } = track;
+  const is = [isGroup(track), isPart(track), track.isPinned, isChosen, track.children.length > 0, folded];
+  return JSON.stringify([at, id, name, number, kind, level, used, ...is, counter?.unit, edges]);
+}
+
+/** @param {Node} track @param {number} at @param {boolean} isChosen @param {[number, number] | undefined} edges of a counter */
+function one(track, at, isChosen, edges) {
   const label = document.createElement("div");
   const hasParts = track.children.length > 0;
   const classes = { group: isGroup(track), part: isPart(track), note: track.kind === "note", pinned: Boolean(track.isPinned), chosen: isChosen };
@@ -260,7 +284,6 @@ function one(track, at, top, isChosen, edges) {
   label.setAttribute("aria-level", String(track.level + 1));
   label.setAttribute("aria-selected", String(isChosen));
   if (hasParts) label.setAttribute("aria-expanded", String(!track.folded));
-  label.style.top = `${top}px`;
   label.style.paddingLeft = `${8 + track.level * 14}px`;
   const part = (/** @type {string} */ name, /** @type {string} */ text) => {
     const part = document.createElement("span");

@@ -78,6 +78,103 @@ fn tiles_have_a_limit_and_pictures_use_their_memory_again() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
+/// A page that makes elements for each picture leaves a hundred megabytes to the garbage collector.
+#[test]
+fn labels_stay_while_they_say_the_same() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let found = browser.value(
+        "import('/tracks.js').then(({ label }) => {
+            const place = document.createElement('div');
+            const track = (id) => ({
+                id, name: `worker ${id}`, number: String(id), kind: 'thread', parent: null, used: 0, begin: 0, end: 1,
+                children: [], folded: false, level: 1, side: 0, counter: null, isPinned: false,
+            });
+            const tracks = [1, 2, 3, 4, 5].map(track), edges = new Map();
+            let chosen = null, first = 0;
+            const layout = () => ({ seen: () => tracks.slice(first, first + 4).map((track, at) => ({ track, at: at + first, y: 24 * at })) });
+            const shown = () => (label(place, layout(), chosen, edges), [...place.children]);
+            const isRight = () => {
+                const fresh = document.createElement('div');
+                label(fresh, layout(), chosen, edges);
+                return fresh.innerHTML === place.innerHTML;
+            };
+            const stay = (before, now) => now.filter((label) => before.includes(label)).length;
+            const begin = shown(), again = shown();
+            first = 1;
+            const scrolled = shown();
+            const found = { again: stay(begin, again), scrolled: stay(again, scrolled), tops: scrolled.map(({ style }) => style.top), isRight: isRight() };
+            const changes = {
+                name: (track) => (track.name = 'other'), number: (track) => (track.number = '9'), kind: (track) => (track.kind = 'process'),
+                part: (track) => (track.kind = 'counter'), level: (track) => (track.level = 2), used: (track) => (track.used = 5e6),
+                children: (track) => (track.children = [track]), folded: (track) => (track.folded = true), note: (track) => (track.kind = 'note'),
+                pinned: (track) => ([track.kind, track.isPinned] = ['thread', true]), heading: (track) => (track.id = null),
+                counter: (track) => ([track.id, track.used, track.counter] = [3, 0, { unit: 'ns', least: 0, most: 9 }]),
+                edges: () => edges.set(3, [0, 8]), higher: () => edges.set(3, [0, 16]), unit: (track) => (track.counter.unit = 'bytes'),
+                chosen: (track) => (chosen = track), other: () => (chosen = tracks[1]),
+            };
+            found.changed = Object.entries(changes).map(([name, change]) => {
+                const before = shown();
+                change(tracks[2]);
+                return [name, 4 - stay(before, shown()), isRight()];
+            });
+            return found;
+        })",
+    );
+    assert_eq!(found["again"], 4);
+    assert_eq!((&found["scrolled"], &found["isRight"]), (&object!(3), &object!(true)));
+    assert_eq!(found["tops"], object!(["72px", "48px", "24px", "0px"]));
+    for change in found["changed"].as_array().unwrap() {
+        let made = if change[0] == "other" { 2 } else { 1 };
+        assert_eq!((&change[1], &change[2]), (&object!(made), &object!(true)), "{change}");
+    }
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+#[test]
+fn columns_that_are_alike_are_painted_as_each_by_itself() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    let wrong = browser.value(
+        "Promise.all(['pixels', 'classes'].map((name) => import(`/${name}.js`))).then(([{ paint }, { CLASSES, patterns }]) => {
+            const [count, width, stride, lines] = [CLASSES.length, 61, 64, 40];
+            let seed = 1;
+            const random = (most) => (seed = (seed * 1664525 + 1013904223) % 2 ** 32) % most;
+            const wrong = [];
+            for (let round = 0; round < 200; round++) {
+                const sums = new Float32Array(width * count), [top, height] = [random(lines) - 8, 1 + random(20)];
+                for (let column = 0; column < width; column++) {
+                    if (column > 0) sums.copyWithin(column * count, (column - 1) * count, column * count);
+                    if (random(3) === 0) sums[column * count + Math.floor(random(99) * count / 99)] = random(100) / 300;
+                }
+                const image = new Uint32Array(stride * lines), kept = new Uint8Array(width * count);
+                paint(image, stride, top, height, width, sums, patterns(), kept);
+                const expected = new Uint32Array(stride * lines), heights = new Uint8Array(width * count);
+                for (let column = 0; column < width; column++) {
+                    const [one, of] = [new Uint32Array(stride * lines), new Uint8Array(count)];
+                    // The pattern depends on the place.
+                    const turned = patterns().map((pattern) => pattern.map((_, at) => pattern[(at & 12) | ((at + column) & 3)]));
+                    paint(one, stride, top, height, 1, sums.slice(column * count, (column + 1) * count), turned, of);
+                    for (let line = 0; line < lines; line++) expected[line * stride + column] = one[line * stride];
+                    heights.set(of, column * count);
+                }
+                if (String(image) !== String(expected) || String(kept) !== String(heights)) wrong.push(round);
+            }
+            return wrong;
+        })",
+    );
+    assert_eq!(wrong, object!([]));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
 /// Each bucket of each track has a run of its own, and there are more tracks and pixels than fit.
 #[test]
 fn a_picture_of_any_size_is_asked_for_once() {
