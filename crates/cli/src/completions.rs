@@ -10,11 +10,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Completes the name of a session, where a command takes one; all else is left to what clap generates. It
-/// looks at the files of sessions itself: a key must cost no more than that.
+/// looks at the files of sessions itself: a key must cost no more than that. Names of files are not to be
+/// trusted: `compgen -W` would run what they contain.
 const SESSIONS: &str = r#"
 _tracewing_or_session() {
     _tracewing "$@"
-    local cur="${COMP_WORDS[COMP_CWORD]}" at=0 state="$XDG_STATE_HOME" file names=""
+    local cur="${COMP_WORDS[COMP_CWORD]}" at=0 folder="$XDG_STATE_HOME" file names=()
     case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
         "session start" | "session stop" | "session status" | "session destroy" | "session save") at=3 ;;
         "channel add" | "channel remove" | "channel list") at=3 ;;
@@ -25,16 +26,21 @@ _tracewing_or_session() {
     if [[ $COMP_CWORD -ne $at || $cur == -* ]]; then
         return 0
     fi
-    if [[ $state != /* ]]; then
-        [[ $EUID -eq 0 ]] && state=/var/lib || state="$HOME/.local/state"
+    if [[ $folder != /* ]]; then
+        [[ $EUID -eq 0 ]] && folder=/var/lib || folder="$HOME/.local/state"
     fi
-    for file in "$state"/tracewing/sessions/*.toml; do
+    folder="$folder/tracewing/sessions"
+    [[ -O $folder ]] || return 0
+    for file in "$folder"/*.toml; do
         file="${file##*/}"
-        names="$names ${file%.toml}"
+        file="${file%.toml}"
+        [[ $file == *[!A-Za-z0-9._-]* ]] || names+=("$file")
     done
-    names="${names//\*/}"
-    if [[ $names == *[^\ ]* ]]; then
-        COMPREPLY=( $(compgen -W "$names" -- "$cur") )
+    if [[ ${#names[@]} -gt 0 ]]; then
+        COMPREPLY=()
+        for file in "${names[@]}"; do
+            [[ $file != "$cur"* ]] || COMPREPLY+=("$file")
+        done
     fi
 }
 "#;

@@ -47,7 +47,7 @@ pub fn print(summary: &Summary, asked: &Asked) {
     let rate = summary.events as f64 / summary.seconds.max(1e-9);
     let state = cut_short(summary);
     say!(
-        "{}, {} lost, {} with metadata and index in {:.3} s ({} events/s), {} {} joined{state}",
+        "{}, {} lost, {} of files in {:.3} s ({} events/s), {} {} joined{state}",
         events(summary.events),
         lost(summary.lost, is_lost_unknown(summary)),
         bytes(summary.bytes),

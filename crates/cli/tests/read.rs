@@ -217,6 +217,7 @@ fn offered(script: &Path, words: &[&str]) -> String {
         _tracewing_or_session tracewing \"${COMP_WORDS[-1]}\" \"${COMP_WORDS[-2]}\"
         echo \"${COMPREPLY[@]}\"";
     let mut bash = Command::new("bash");
+    bash.current_dir(script.parent().unwrap());
     bash.args(["-c", COMPLETE]).arg(script).arg("tracewing").args(words);
     bash.env("XDG_STATE_HOME", script.parent().unwrap()).ran().text()
 }
@@ -233,7 +234,9 @@ fn bash_offers_columns_and_sessions() {
     assert!(none.contains("--help") && !none.contains('*'), "there is no session: {none}");
     let sessions = folder.path().join("tracewing/sessions");
     std::fs::create_dir_all(sessions.join("service-1-2")).unwrap();
-    for name in ["web", "kernel"] {
+    // Names of files are not run, and nothing but names of sessions is offered.
+    let ran = folder.path().join("ran");
+    for name in ["web", "kernel", "a b", "`>ran`", "$(>ran)", "w*"] {
         std::fs::write(sessions.join(format!("{name}.toml")), "").unwrap();
     }
     for (words, expected) in [
@@ -248,6 +251,14 @@ fn bash_offers_columns_and_sessions() {
         assert!(is_expected, "{words:?}: {offered}");
     }
     assert!(offered(&script, &["top", "--int"]).contains("--interval"));
+    assert!(!ran.exists());
+    let mut bash = Command::new("bash");
+    let registered = bash.args(["-c", "source $0; complete -p tracewing"]).arg(&script).ran().text();
+    assert!(registered.contains("-F _tracewing_or_session "), "{registered}");
+    if chown(&sessions, Some(65534), None).is_ok() {
+        let offered = offered(&script, &["top", "k"]);
+        assert!(!offered.contains("kernel"), "the folder is another user's: {offered}");
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ const AFTER_REMOVAL: &str = "\
 set -e
 if [ \"$1\" = purge ]; then
     for folder in /var/lib/tracewing/sessions/service-*-* /var/lib/tracewing/sessions /var/lib/tracewing \\
-        /run/tracewing/join /run/tracewing; do
+        /run/tracewing; do
         rmdir \"$folder\" 2> /dev/null || true
     done
 fi

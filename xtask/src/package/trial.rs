@@ -32,7 +32,9 @@ tracewing locks /fixed --by caller 2>&1 | tee /locks
 if grep 'is held across an .await' /locks; then exit 1; fi
 cd /usr/share/doc/tracewing
 test -s docs/tutorial.md
-for link in $(grep -o '][(][^)#:]*' README.md | cut -c3- | grep -v ^http); do test -s $link; done
+links=$(grep -o '][(][^)#:]*' README.md | cut -c3- | grep -v ^http)
+test -n \"$links\"
+for link in $links; do test -s $link; done
 cd /
 tracewing session create passing -o /passing
 tracewing session destroy passing

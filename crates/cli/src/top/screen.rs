@@ -186,11 +186,11 @@ impl Drop for Live {
 fn restore() -> std::io::Result<()> {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(Before { modes }) = before else { return Ok(()) };
-    write(LEAVE)?;
+    let written = write(LEAVE);
     if let Some(modes) = modes {
         tcsetattr(stdin(), OptionalActions::Now, &modes)?;
     }
-    Ok(())
+    written
 }
 
 fn write(bytes: &[u8]) -> std::io::Result<()> {

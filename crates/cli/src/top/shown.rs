@@ -163,10 +163,10 @@ impl Shown {
         });
         let sort = self.options.sort.sort.as_deref().unwrap_or("its own");
         let keys = match self.has_keys {
-            true => "arrows: order, scroll   q: end",
-            false => "no keys: standard input is no terminal   Ctrl-C: end",
+            true => "q: end   arrows: order, scroll",
+            false => "Ctrl-C: end   no keys: standard input is no terminal",
         };
-        format!("{}  order: {sort}   {keys}", views.collect::<String>())
+        format!("{}  {keys}   order: {sort}", views.collect::<String>())
     }
 }
 

@@ -97,6 +97,7 @@ pub fn headline(window: &Window, age: Option<Duration>, is_late: bool) -> String
     let ran = &window.ran;
     let seconds = age.map_or("-".to_owned(), |age| format!("{:.1} s", age.as_secs_f64()));
     let age = match is_late {
+        true if age.is_none() => format!("{WARNING}late{WARNING:#}"),
         true => format!("{WARNING}{seconds} late{WARNING:#}"),
         false => format!("up to {seconds} ago"),
     };
