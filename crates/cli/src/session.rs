@@ -177,7 +177,7 @@ Examples:
 --do is snapshot, rotate, pause, resume or notify, and may be given several times; --exec CMD runs a program, without a \
 shell, as this user. Everything is done at most once in the seconds of --at-most-every (default 10). The events of a trigger \
 are chosen as those of `tracewing record` are (-e, --where, --level, --process), and recorded below the session's folder. \
-Programs do nothing for a trigger except write its events: a recorder looks at their buffers every 4 ms.
+Programs do nothing for a trigger except write its events: a recorder takes them within about 4 ms.
 
 --when-full PERCENT and --when-size SIZE, in place of events, fire when the fullest buffer of a channel is so full, and \
 whenever a channel has written SIZE more.";

@@ -42,15 +42,17 @@ impl Listing {
     /// This user has no folder for the file, or as many recorders as programs can join are listed.
     pub(crate) fn add(socket: &Path) -> Result<Self, Error> {
         let parent = parent().ok_or(Error::NoUserFolder)?;
-        Self::within(&parent, socket)
+        let of_root = if getuid() == Uid::ROOT { 0 } else { living_in(Path::new(ROOT_FOLDER)).len() };
+        Self::within(&parent, of_root, socket)
     }
 
-    fn within(parent: &Path, socket: &Path) -> Result<Self, Error> {
+    /// `before`: how many others programs join before those of this file.
+    fn within(parent: &Path, before: usize, socket: &Path) -> Result<Self, Error> {
         let failed = |source: io::Error| Error::Listing { path: parent.join(JOIN_FILE), source };
         let folder = folder(parent).map_err(failed)?;
         let this = Self { folder, socket: socket.to_owned() };
         let is_added = this.change(|others| {
-            (others.len() < MOST_RECORDERS).then(|| [others, &[socket.to_owned()]].concat())
+            (before + others.len() < MOST_RECORDERS).then(|| [others, &[socket.to_owned()]].concat())
         });
         if is_added.map_err(failed)? { Ok(this) } else { Err(Error::TooManyListed(MOST_RECORDERS)) }
     }
@@ -66,7 +68,7 @@ impl Listing {
 
     fn change_locked(&self, change: impl FnOnce(&[PathBuf]) -> Option<Vec<PathBuf>>) -> io::Result<bool> {
         let others: Vec<PathBuf> =
-            self.listed().into_iter().filter(|path| *path != self.socket && path.exists()).collect();
+            living(&self.folder).into_iter().filter(|path| *path != self.socket).collect();
         let Some(all) = change(&others) else { return Ok(false) };
         let name = file_name();
         if all.is_empty() {
@@ -86,17 +88,31 @@ impl Listing {
         renameat(&self.folder, NEW, &self.folder, name)?;
         Ok(true)
     }
+}
 
-    /// The entries, or none where they cannot be read: what another program has written is not kept.
-    fn listed(&self) -> Vec<PathBuf> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut bytes = Vec::new();
-        if let Ok(file) = openat(&self.folder, file_name(), flags, Mode::empty()) {
-            let _ = File::from(file).take(LARGEST_JOIN_FILE as u64).read_to_end(&mut bytes);
-        }
-        let paths = bytes.split(|byte| *byte == b':').filter(|path| !path.is_empty());
-        paths.map(|path| Path::new(OsStr::from_bytes(path)).to_owned()).collect()
+/// How many recorders the programs of this user find in files when they start.
+pub(crate) fn listed() -> usize {
+    let own = parent().filter(|_| getuid() != Uid::ROOT).map_or_else(Vec::new, |own| living_in(&own));
+    living_in(Path::new(ROOT_FOLDER)).len() + own.len()
+}
+
+fn living_in(parent: &Path) -> Vec<PathBuf> {
+    let folder = Path::new(JOIN_FILE).parent().map(|name| parent.join(name));
+    folder
+        .and_then(|folder| openat(CWD, folder, FOLDER, Mode::empty()).ok())
+        .map_or_else(Vec::new, |folder| living(&folder))
+}
+
+/// The entries of recorders that live, or none where they cannot be read: what another program has written is
+/// not kept.
+fn living(folder: &OwnedFd) -> Vec<PathBuf> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut bytes = Vec::new();
+    if let Ok(file) = openat(folder, file_name(), flags, Mode::empty()) {
+        let _ = File::from(file).take(LARGEST_JOIN_FILE as u64).read_to_end(&mut bytes);
     }
+    let paths = bytes.split(|byte| *byte == b':').map(|path| Path::new(OsStr::from_bytes(path)));
+    paths.filter(|path| path.is_absolute() && path.exists()).map(Path::to_owned).collect()
 }
 
 impl Drop for Listing {
@@ -160,7 +176,7 @@ mod tests {
         let sockets: Vec<PathBuf> =
             (0..MOST_RECORDERS + 1).map(|number| parent.path().join(number.to_string())).collect();
         sockets.iter().for_each(|path| fs::write(path, "").unwrap());
-        let add = |number: usize| Listing::within(parent.path(), &sockets[number]);
+        let add = |number: usize| Listing::within(parent.path(), 0, &sockets[number]);
         let (first, second) = (add(0).unwrap(), add(1).unwrap());
         assert_eq!(entries(parent.path()), format!("{}:{}", sockets[0].display(), sockets[1].display()));
         drop(first);
@@ -168,13 +184,18 @@ mod tests {
         let rest: Vec<Listing> = (2..MOST_RECORDERS + 1).map(|number| add(number).unwrap()).collect();
         assert!(matches!(add(0), Err(Error::TooManyListed(MOST_RECORDERS))));
         assert_eq!(entries(parent.path()).split(':').count(), MOST_RECORDERS);
+        assert_eq!(living_in(parent.path()).len(), MOST_RECORDERS);
         // That of a recorder that was killed.
         fs::remove_file(&sockets[1]).unwrap();
         std::mem::forget(second);
         let first = add(0).unwrap();
         assert!(!entries(parent.path()).contains(&*sockets[1].to_string_lossy()));
         drop((rest, first));
-        assert!(!parent.path().join(JOIN_FILE).exists());
+        assert!(!parent.path().join(JOIN_FILE).exists() && living_in(parent.path()).is_empty());
+        // Those of root take places, too.
+        let with_others = |before| Listing::within(parent.path(), before, &sockets[0]);
+        assert!(matches!(with_others(MOST_RECORDERS), Err(Error::TooManyListed(MOST_RECORDERS))));
+        drop(with_others(MOST_RECORDERS - 1).unwrap());
     }
 
     #[test]
@@ -183,9 +204,9 @@ mod tests {
         let folder = parent.path().join("tracewing");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-        assert!(Listing::within(parent.path(), Path::new("/s")).is_err());
+        assert!(Listing::within(parent.path(), 0, Path::new("/s")).is_err());
         fs::remove_dir(&folder).unwrap();
         std::os::unix::fs::symlink("/tmp", &folder).unwrap();
-        assert!(Listing::within(parent.path(), Path::new("/s")).is_err());
+        assert!(Listing::within(parent.path(), 0, Path::new("/s")).is_err());
     }
 }

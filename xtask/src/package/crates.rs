@@ -1,17 +1,19 @@
-//! The public crates as crates.io would get them: whether they can be published, and what `cargo install`
-//! gives.
+//! The public crates as crates.io would get them: whether they can be published, whether their names are
+//! free, and what `cargo install` gives.
 
 use super::{line, output};
 use crate::steps::{run as run_command, target_folder};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// All public crates as crates.io would get them, with the oldest compiler that they promise. What all of
 /// them depend on is compiled once.
 pub fn check() -> Result<()> {
-    check_licences()?;
+    let public = public()?;
+    check_licences(&public)?;
+    check_names(&public)?;
     let target = target_folder()?.join("crates");
     let mut publish = oldest_cargo()?;
     run_command(publish.args(["publish", "--workspace", "--dry-run", "--allow-dirty"]).env(TARGET, &target))?;
@@ -44,20 +46,60 @@ fn oldest_cargo() -> Result<Command> {
     Ok(cargo)
 }
 
-/// Each public crate has the texts of its licences, since a package contains only what is in its folder.
-fn check_licences() -> Result<()> {
+/// A crate that is published.
+struct Public {
+    folder: PathBuf,
+    manifest: String,
+}
+
+impl Public {
+    /// A text of the manifest.
+    fn text(&self, key: &str) -> Option<&str> {
+        let line = self.manifest.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""))?;
+        line.strip_suffix('"')
+    }
+}
+
+fn public() -> Result<Vec<Public>> {
+    let mut all = Vec::new();
     for folder in fs::read_dir(crate::root()?.join("crates"))? {
         let folder = folder?.path();
-        let is_public = !fs::read_to_string(folder.join("Cargo.toml"))?.contains("publish = false");
-        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-            let has = folder.join(licence).is_file();
-            ensure!(
-                has || !is_public,
-                "{} has no {licence}: link it to the one of the repository",
-                folder.display()
-            );
+        let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
+        if !manifest.contains("publish = false") {
+            all.push(Public { folder, manifest });
         }
     }
+    Ok(all)
+}
+
+/// Each public crate has the texts of its licences, since a package contains only what is in its folder.
+fn check_licences(public: &[Public]) -> Result<()> {
+    for Public { folder, .. } in public {
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let has = folder.join(licence).is_file();
+            ensure!(has, "{} has no {licence}: link it to the one of the repository", folder.display());
+        }
+    }
+    Ok(())
+}
+
+/// No other crate of crates.io has the name of a public one.
+fn check_names(public: &[Public]) -> Result<()> {
+    for of in public {
+        let (Some(name), Some(description)) = (of.text("name"), of.text("description")) else {
+            bail!("{} has no name or no description", of.folder.display());
+        };
+        // In a workspace, cargo shows that of the workspace.
+        let info =
+            Command::new("cargo").args(["info", name]).current_dir("/").env_remove("CARGO").output()?;
+        let (found, said) = (String::from_utf8_lossy(&info.stdout), String::from_utf8_lossy(&info.stderr));
+        ensure!(
+            info.status.success() || said.contains("could not find"),
+            "crates.io does not say whether it has {name}: {said}"
+        );
+        ensure!(!info.status.success() || found.contains(description), "crates.io has another crate {name}");
+    }
+    println!("no other crate of crates.io has the name of one of these {}", public.len());
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::{Observer, Recorder, Subject, Watches};
 use std::collections::HashMap;
 use std::env;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -39,7 +40,7 @@ use crate::helpers::Helpers;
 use crate::join::Join;
 use crate::kernel::Kernel;
 use crate::left_out::LeftOut;
-use crate::listing::Listing;
+use crate::listing::{self, Listing};
 use crate::maker::Maker;
 use crate::on_archive::OnArchive;
 use crate::options::{ContextField, Options, Sharing, Trigger};
@@ -53,7 +54,7 @@ use crate::rules::RecordingRules;
 use crate::runner::Runner;
 use crate::scope::Scope;
 use crate::signals::Signals;
-use crate::socket::{Listener, sockets};
+use crate::socket::{Listener, MOST_RECORDERS, sockets};
 use crate::threads::Threads;
 use crate::timers::Timers;
 use crate::trigger::Firing;
@@ -236,6 +237,14 @@ fn child(
         join.note(
             "this is one recording in too many others: the outermost gets no events of programs".to_owned(),
         );
+    }
+    let joined = sockets.as_bytes().split(|byte| *byte == b':').count();
+    let surplus = (joined + listing::listed()).saturating_sub(MOST_RECORDERS);
+    if surplus > 0 {
+        join.note(format!(
+            "programs join {MOST_RECORDERS} recordings at most: the newest {surplus} of those of all programs get no \
+             events of what this recording starts"
+        ));
     }
     let mut variables = vec![(SOCKET_VARIABLE.into(), sockets), (LATE_VARIABLE.into(), "0".into())];
     let filters = seccomp::own();
