@@ -131,7 +131,8 @@ fn write_dot(out: &mut impl Write, found: &LocksTable, input: &Input, ran: &Ran)
     } else if found.lacks_owners == [false; 2] && found.graph.edges.is_empty() {
         print_warning(remarks::NO_WAITS);
     } else {
-        remarks::without_owners(found).for_each(|line| print_warning(&line));
+        let lines = remarks::without_owners(found).chain(remarks::forgotten_holders(found));
+        lines.for_each(|line| print_warning(&line));
     }
     Ok(out.flush()?)
 }

@@ -30,6 +30,7 @@ impl Locks {
         graph.finish(|party| self.name(party), &self.places);
         let across_awaits = self.across_awaits();
         let Totals { histogram, incomplete, unknown_depths, forgotten_holders, .. } = self.totals;
+        let has_owners = unpaired.is_none() && lacks_owners == [false; 2];
         LocksTable {
             rows,
             histogram,
@@ -41,7 +42,7 @@ impl Locks {
             unknown_depths,
             lacks_holds,
             lacks_owners,
-            forgotten_holders,
+            forgotten_holders: if has_owners { forgotten_holders } else { 0 },
             duration_ns: ran.duration_ns(),
             unpaired,
         }
@@ -121,7 +122,7 @@ impl Locks {
     }
 
     /// The recording ends: wait-for edges must be determined before the state is dropped.
-    fn note_waiters(&mut self, at: Timestamp) {
+    pub(super) fn note_waiters(&mut self, at: Timestamp) {
         for (party, thread) in &mut self.threads {
             thread.settle(&mut |outcome| self.totals.add(*party, &outcome, false, &self.places));
         }

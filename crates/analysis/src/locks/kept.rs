@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use tracewing_trace::super_trace::{Bytes, Change, Fold, Located, Part, Stored, shape};
 
 use super::account::{Bins, Kind, OF_KINDS, Party};
+use super::owners::Owners;
 use super::table::Group;
 use super::totals::Totals;
 use super::uses::LockRead;
-use super::{Locks, places, thread, tickets};
+use super::{Locks, owners, places, thread, tickets};
 use crate::analysis::{Analysis, Input};
 use crate::names::Names;
 use crate::stored::{PartKind, put_each, take_each};
@@ -20,7 +21,9 @@ use crate::{images, programs};
 
 /// Changes with what is stored.
 const SHAPE: u64 = thread::OF_THREAD
+    ^ thread::OF_HELD
     ^ thread::OF_OUTCOME
+    ^ owners::SHAPE
     ^ tickets::SHAPE
     ^ places::SHAPE
     ^ images::SHAPE
@@ -29,8 +32,8 @@ const SHAPE: u64 = thread::OF_THREAD
     ^ shape(BY_HAND);
 
 /// What is written and read field by field here, and by which numbers variants are known.
-const BY_HAND: &str = "Locks programs threads silent tickets kernel owners forgotten_holders have_held blind names \
-    task_names places shadowed; Party Thread Task Place; GivenBack Ended Inner Unmatched";
+const BY_HAND: &str = "Locks programs threads silent tickets kernel owners have_held blind names task_names places \
+    shadowed; Party Thread Task Place; GivenBack Ended Inner Unmatched";
 
 /// A call chain takes as much as so many other things.
 const CHAIN: usize = 16;
@@ -117,7 +120,8 @@ impl Locks {
     /// Takes what was known at a checkpoint; false if that is not there.
     pub(super) fn take_part(&mut self, parts: &[Part]) -> bool {
         let Some(mut found) = PartKind::Locks.take::<Self>(SHAPE, parts) else { return false };
-        if found.threads.values().any(thread::Thread::holds_too_much) {
+        let holds_too_much = found.threads.values().any(thread::Thread::holds_too_much);
+        if holds_too_much || found.totals.owners.values().any(Owners::are_too_many) {
             return false;
         }
         if !self.totals.is_by_party() {
@@ -125,7 +129,6 @@ impl Locks {
         }
         let of = &mut found.totals;
         self.totals.owners = std::mem::take(&mut of.owners);
-        self.totals.forgotten_holders = of.forgotten_holders;
         (self.totals.have_held, self.totals.blind) = (of.have_held, of.blind);
         std::mem::swap(&mut self.totals, &mut found.totals);
         std::mem::swap(&mut self.reader, &mut found.reader);
@@ -139,13 +142,13 @@ impl Stored for Locks {
     fn put(&self, out: &mut Vec<u8>) {
         #[rustfmt::skip] // A list, which is complete.
         let Self {
-            reader: _, programs, threads, silent, tickets, kernel, totals, names, task_names, places, shadowed,
-            strangers: _,
+            reader: _, programs, threads, dead: _, silent, tickets, kernel, totals, names, task_names, places,
+            shadowed, strangers: _,
         } = self;
-        let Totals { owners, forgotten_holders, have_held, blind, .. } = totals;
+        let Totals { owners, have_held, blind, .. } = totals;
         let held = owners.iter().filter(|(_, owners)| !owners.is_empty());
         let owners = &held.map(|(lock, owners)| (*lock, owners.clone())).collect::<HashMap<_, _>>();
-        put_each!(out: programs threads silent tickets kernel owners forgotten_holders have_held blind);
+        put_each!(out: programs threads silent tickets kernel owners have_held blind);
         put_each!(out: names task_names places shadowed);
     }
 
@@ -155,8 +158,8 @@ impl Stored for Locks {
         let Self {
             programs, threads, silent, tickets, kernel, totals, names, task_names, places, shadowed, ..
         } = &mut this;
-        let Totals { owners, forgotten_holders, have_held, blind, .. } = totals;
-        take_each!(bytes: programs threads silent tickets kernel owners forgotten_holders have_held blind);
+        let Totals { owners, have_held, blind, .. } = totals;
+        take_each!(bytes: programs threads silent tickets kernel owners have_held blind);
         take_each!(bytes: names task_names places shadowed);
         Some(this)
     }
@@ -195,14 +198,19 @@ impl Stored for Party {
 mod tests {
     use super::super::event::LockEvent;
     use super::*;
+    use crate::locks::owners::HOLDERS;
+    use crate::locks::thread::Hold;
     use tracewing_units::{Caller, Chain, LockAddress, Pid, Task, Ticket, Tid, Timestamp};
 
     /// One that has seen so many locks that are free, and so many that are held.
     fn seen(free: u64, held: u64) -> EarlierLocks {
         let mut earlier = EarlierLocks::new();
-        let owners = |lock| if lock < free { Vec::new() } else { vec![Party::Thread(Tid(1))] };
-        let locks = (0..free + held).map(|lock| ((None, LockAddress(lock)), owners(lock)));
-        earlier.locks.totals.owners.extend(locks);
+        for lock in 0..free + held {
+            let owners = earlier.locks.totals.owners.entry((None, LockAddress(lock))).or_default();
+            if lock >= free {
+                owners.takes(Party::Thread(Tid(1)), Hold::First);
+            }
+        }
         earlier
     }
 
@@ -242,5 +250,35 @@ mod tests {
             LockEvent::Acquired { lock: LockAddress(1), caller: Caller(1), kind: Kind::Mutex, waited: true };
         earlier.locks.tickets.event(Ticket(1), &event, by, Timestamp::ORIGIN, &mut |_, _| ());
         assert_eq!(earlier.count() - before, 4);
+    }
+
+    #[test]
+    fn holders_that_are_not_followed_are_known_after_a_checkpoint_too() {
+        let mut earlier = EarlierLocks::new();
+        let event =
+            LockEvent::Acquired { lock: LockAddress(1), caller: Caller(1), kind: Kind::Read, waited: false };
+        for tid in (1..=HOLDERS as i32 + 1).map(Tid) {
+            let by = thread::By { tid, ..thread::By::default() };
+            earlier.locks.of_party(Party::Thread(tid), None, &event, by, Timestamp::ORIGIN);
+        }
+        let mut locks = Locks::new(Group::Lock, Bins::Log);
+        assert!(locks.take_part(&[earlier.part()]));
+        locks.begins(Timestamp::from_ns(1));
+        assert_eq!(locks.totals.forgotten_holders, 1);
+        assert_eq!(locks.holder((None, LockAddress(1))), Some(Party::Thread(Tid(2))));
+    }
+
+    #[test]
+    fn a_checkpoint_with_more_holders_than_are_followed_is_not_used() {
+        let is_used = |count| {
+            let (mut earlier, mut bytes) = (EarlierLocks::new(), Vec::new());
+            vec![(Party::Thread(Tid(1)), u64::MAX); count].put(&mut bytes);
+            (u64::MAX, usize::MAX).put(&mut bytes);
+            let mut owners = Owners::take(&mut Bytes::new(&bytes)).unwrap();
+            (count <= HOLDERS).then(|| owners.takes(Party::Thread(Tid(2)), Hold::First));
+            earlier.locks.totals.owners.insert((None, LockAddress(1)), owners);
+            Locks::new(Group::Lock, Bins::Log).take_part(&[earlier.part()])
+        };
+        assert!(is_used(HOLDERS) && !is_used(HOLDERS + 1));
     }
 }

@@ -11,6 +11,7 @@
 //! | `event` | decodes events |
 //! | `thread` | a thread and its locks |
 //! | `tickets` | requests of user threads |
+//! | `owners` | the holders of a lock |
 //! | `account` | what is counted of one line |
 //! | `totals` | what is counted of all |
 //! | `table`, `finish` | the result, and how it is made |
@@ -25,6 +26,7 @@ mod event;
 mod finish;
 mod graph;
 mod kept;
+mod owners;
 mod places;
 mod table;
 #[cfg(test)]
@@ -63,6 +65,8 @@ pub struct Locks {
     reader: Reader,
     programs: Programs,
     threads: HashMap<Party, Thread>,
+    /// Those that ended before what is analysed: what they held, they hold until others have their numbers.
+    dead: HashMap<Party, Thread>,
     /// Requests that may have ended while events were lost, of parties without an event since; with the time
     /// at which the party itself ended.
     silent: HashMap<Party, (Request, Option<Timestamp>)>,
@@ -83,6 +87,7 @@ impl Locks {
             reader: Reader::default(),
             programs: Programs::default(),
             threads: HashMap::new(),
+            dead: HashMap::new(),
             silent: HashMap::new(),
             tickets: Tickets::default(),
             kernel: KernelDoubt::default(),
@@ -101,6 +106,7 @@ impl Locks {
             reader: Reader::default(),
             programs: self.programs.clone(),
             threads: self.threads.clone(),
+            dead: self.dead.clone(),
             silent: self.silent.clone(),
             tickets: self.tickets.clone(),
             kernel: self.kernel,
@@ -123,6 +129,7 @@ impl Locks {
         let unfinished: u64 = self.threads.drain().map(|(_, thread)| thread.unfinished()).sum();
         self.totals.incomplete += if self.totals.begun { unfinished } else { 0 };
         self.totals.owners.clear();
+        self.dead.clear();
         self.tickets.doubt();
     }
 
@@ -162,6 +169,7 @@ impl Locks {
             self.totals.ticketed(party, &outcome, false, &self.places);
         });
         self.totals.owners.retain(|(of, _), _| *of != process);
+        self.dead.retain(|_, thread| thread.process != process);
         self.silent.retain(|_, (request, _)| request.acquisition.by.process != process);
     }
 
@@ -240,13 +248,12 @@ impl Analysis for Locks {
 
 impl Locks {
     fn begins(&mut self, time: Timestamp) {
-        for (party, mut thread) in self.threads.extract_if(|_, thread| thread.ended.is_some()) {
-            thread.finish(time, &mut |outcome| self.totals.add(party, &outcome, false, &self.places));
-        }
         for (party, thread) in &mut self.threads {
             thread.settle(&mut |outcome| self.totals.add(*party, &outcome, false, &self.places));
         }
-        self.totals.begun = true;
+        let dead = self.threads.extract_if(|_, thread| thread.ended.is_some());
+        self.dead = dead.filter(|(_, thread)| thread.held().next().is_some()).collect();
+        self.totals.begins();
         for (party, thread) in &mut self.threads {
             thread.begin(time, &mut |outcome| self.totals.add(*party, &outcome, false, &self.places));
         }
@@ -331,12 +338,22 @@ impl Locks {
             Level::Task(None) => return self.totals.unpaired(event, by, &self.places),
             Level::Thread | Level::Kernel => Party::Thread(tid),
         };
+        self.of_party(party, process, event, by, time);
+    }
+
+    /// An event of a thread, or of a user thread whose requests have no tickets.
+    fn of_party(&mut self, party: Party, process: Option<Pid>, event: &LockEvent, by: By, time: Timestamp) {
         self.silent.remove(&party);
+        if !self.dead.is_empty()
+            && let Some(other) = self.dead.remove(&party)
+        {
+            other.held().for_each(|acquisition| self.totals.leaves(party, acquisition));
+        }
         if self.kernel.hides_end_of(event, time) {
             return;
         }
         let holder = match *event {
-            LockEvent::Requested { lock, owner: None, .. } => self.holder((of, lock)),
+            LockEvent::Requested { lock, owner: None, .. } => self.holder((by.process, lock)),
             _ => None,
         };
         let thread = self.threads.entry(party).or_default();
@@ -349,9 +366,8 @@ impl Locks {
 
     /// The present holder of a lock; of several, the one that has held it longest.
     fn holder(&self, lock: (Option<Pid>, LockAddress)) -> Option<Party> {
-        let owners = self.totals.owners.get(&lock)?.iter();
-        let held = owners.filter_map(|owner| Some((self.threads.get(owner)?.held_since(lock.1)?, *owner)));
-        held.min_by_key(|(since, _)| *since).map(|(_, owner)| owner)
+        let has = |owner: &Party| self.threads.get(owner).is_some_and(|thread| thread.has(lock.1));
+        self.totals.owners.get(&lock)?.in_order().find(has)
     }
 
     fn dumped(&mut self, tid: Tid, name: &[u8]) {

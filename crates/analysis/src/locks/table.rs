@@ -108,7 +108,8 @@ pub struct LocksTable {
     /// Whether waits for locks of threads, and for those of user threads, are not in the graph: not all
     /// requests, acquisitions and releases were recorded.
     pub lacks_owners: [bool; 2],
-    /// Holders of locks that are not in the graph: very many others had taken their lock later.
+    /// How many holders of one lock at once were not followed, at most, as far as events show: very many
+    /// others had taken it later. Owners may be missing then, or not be those that held the lock longest.
     pub forgotten_holders: usize,
     /// How long what was analysed lasted, ns.
     pub duration_ns: Duration,

@@ -10,7 +10,7 @@ use tracewing_units::{Caller, Duration, LockAddress, Pid, Task, Ticket, Tid, Tim
 
 use super::account::Party;
 use super::event::LockEvent;
-use super::thread::{Acquisition, By, Outcome, Wait};
+use super::thread::{Acquisition, By, Hold, Outcome, Wait};
 use crate::stored::stored;
 
 /// By its process and the ticket.
@@ -178,7 +178,9 @@ impl Tickets {
         let is_known = !acquisition.by.task.is_none();
         let depth = is_known.then(|| self.depths.get(&party).copied().unwrap_or(0));
         let wait = Wait::new(waits, waited);
-        let outcome = Outcome::Acquired { acquisition, wait, owner: None, spins: None, depth };
+        // Which requests hold a lock is known here.
+        let (owner, spins, hold) = (None, None, Hold::None);
+        let outcome = Outcome::Acquired { acquisition, wait, owner, spins, depth, hold };
         report(party, Ticketed::Outcome(outcome));
         if acquisition.kind.is_held() {
             self.requests.insert(key, Request { holds: true, ..request });

@@ -7,9 +7,10 @@ use tracewing_units::{Caller, Duration, LockAddress, Pid, Tid};
 use super::account::{Account, Bins, Histogram, Kind, Party, Sum};
 use super::event::LockEvent;
 use super::graph::Graph;
+use super::owners::Owners;
 use super::places::Places;
 use super::table::{Group, LONG_HOLD, Subject};
-use super::thread::{Acquisition, By, Outcome, Wait};
+use super::thread::{Acquisition, By, Hold, Outcome, Wait};
 use super::tickets::Ticketed;
 use crate::images::Epoch;
 use crate::run::LocksLack;
@@ -17,9 +18,6 @@ use crate::times::grow;
 
 /// Of an account: process, subject, and the epoch since when the place is valid.
 pub(super) type Key = (Option<Pid>, Subject, Epoch);
-
-/// Holders of a lock that are followed, at most: those that have taken it last.
-const HOLDERS: usize = 1 << 10;
 
 /// What is counted: accounts of the rows, and figures of the whole recording.
 #[derive(Debug, Clone)]
@@ -30,10 +28,8 @@ pub(super) struct Totals {
     pub(super) blind: bool,
     pub(super) group: Group,
     pub(super) accounts: HashMap<Key, Account>,
-    /// The holders of each lock, as far as events show, each once, in the order in which they have taken it
-    /// last.
-    pub(super) owners: HashMap<(Option<Pid>, LockAddress), Vec<Party>>,
-    /// Holders that are not followed, since others have taken their lock later.
+    pub(super) owners: HashMap<(Option<Pid>, LockAddress), Owners>,
+    /// In what is analysed: how many holders of a lock at once were not followed, at most.
     pub(super) forgotten_holders: usize,
     pub(super) graph: Graph,
     pub(super) histogram: Histogram,
@@ -74,6 +70,12 @@ impl Totals {
         }
     }
 
+    /// What is analysed begins now.
+    pub(super) fn begins(&mut self) {
+        self.begun = true;
+        self.forgotten_holders = self.owners.values().map(Owners::forgotten).max().unwrap_or(0);
+    }
+
     /// Forgets locks that nothing holds.
     pub(super) fn forget_free(&mut self) {
         self.owners.retain(|_, owners| !owners.is_empty());
@@ -106,14 +108,16 @@ impl Totals {
     pub(super) fn add(&mut self, party: Party, outcome: &Outcome, has_ticket: bool, places: &Places) {
         let unpaired = (self.blind && !has_ticket).then(|| outcome.unpaired());
         match unpaired.as_ref().unwrap_or(outcome) {
-            Outcome::Acquired { acquisition, wait, owner, spins, depth } => {
+            Outcome::Acquired { acquisition, wait, owner, spins, depth, hold } => {
                 if self.begun {
                     self.acquired(party, acquisition, *wait, (owner.as_slice(), *spins), places);
                 }
                 if acquisition.kind.is_held() {
-                    self.has(party, acquisition, *depth, has_ticket);
+                    self.nested(party, *depth);
                 }
+                self.takes(party, acquisition, *hold);
             }
+            Outcome::HeldAgain { acquisition, hold } => self.takes(party, acquisition, *hold),
             Outcome::Refused { acquisition, wait, owner, spins, .. } if self.begun => {
                 let owners = self.owners_of(acquisition, *owner);
                 self.tried(party, acquisition, *wait, &owners, *spins, places).refused += 1;
@@ -127,10 +131,11 @@ impl Totals {
                 if self.begun {
                     self.held(acquisition, *length, places);
                 }
-                if let Some(owners) = self.owners.get_mut(&(acquisition.by.process, acquisition.lock)) {
-                    owners.retain(|owner| *owner != party);
+                if !has_ticket {
+                    self.leaves(party, acquisition);
                 }
             }
+            Outcome::Abandoned { acquisition } => self.leaves(party, acquisition),
             Outcome::Unended { acquisition } if self.begun => self.held(acquisition, None, places),
             Outcome::Incomplete if self.begun => self.incomplete += 1,
             Outcome::Refused { .. }
@@ -161,26 +166,32 @@ impl Totals {
         }
     }
 
-    /// The party holds the lock from now on, in addition to `depth` others.
-    fn has(&mut self, party: Party, acquisition: &Acquisition, depth: Option<usize>, has_ticket: bool) {
+    /// The party has acquired a lock that it holds, in addition to `depth` others.
+    fn nested(&mut self, party: Party, depth: Option<usize>) {
         match depth {
             _ if !self.begun => {}
             Some(depth) => self.histogram.nested(depth),
             None => self.unknown_depths += 1,
         }
         self.have_held[usize::from(is_task(&party))] = true;
-        if !has_ticket {
-            let lock = (acquisition.by.process, acquisition.lock);
-            let owners = self.owners.entry(lock).or_default();
-            // Releases may be missing, and a recursive lock is taken several times.
-            if owners.last() != Some(&party) {
-                owners.retain(|owner| *owner != party);
-                if owners.len() >= HOLDERS {
-                    owners.remove(0);
-                    self.forgotten_holders += 1;
-                }
-                owners.push(party);
-            }
+    }
+
+    /// The party holds the lock from now on, if `hold` says so.
+    fn takes(&mut self, party: Party, acquisition: &Acquisition, hold: Hold) {
+        if hold == Hold::None {
+            return;
+        }
+        let owners = self.owners.entry((acquisition.by.process, acquisition.lock)).or_default();
+        owners.takes(party, hold);
+        if self.begun {
+            self.forgotten_holders = self.forgotten_holders.max(owners.forgotten());
+        }
+    }
+
+    /// The party holds the lock no longer.
+    pub(super) fn leaves(&mut self, party: Party, acquisition: &Acquisition) {
+        if let Some(owners) = self.owners.get_mut(&(acquisition.by.process, acquisition.lock)) {
+            owners.leaves(party);
         }
     }
 
@@ -258,12 +269,13 @@ impl Totals {
         }
     }
 
-    /// The holder of a lock at present: as the request reports, otherwise as other events show.
+    /// The holders of a lock at present: as the request reports, otherwise as other events show. The last one
+    /// has taken it last.
     pub(super) fn owners_of(&self, acquisition: &Acquisition, owner: Option<Tid>) -> Vec<Party> {
         let lock = (acquisition.by.process, acquisition.lock);
         match owner {
             _ if acquisition.kind == Kind::Futex => Vec::new(),
-            None => self.owners.get(&lock).cloned().unwrap_or_default(),
+            None => self.owners.get(&lock).map(Owners::up_to_last).unwrap_or_default(),
             Some(owner) => vec![Party::Thread(owner)],
         }
     }
@@ -331,34 +343,11 @@ mod tests {
         let (lock, kind, caller, by) = (LockAddress(8), Kind::Spin, Caller(1), By::default());
         let acquisition = Acquisition { lock, kind, caller, chain: None, by };
         let spins = Some(u64::MAX);
-        let outcome = Outcome::Acquired { acquisition, wait: Wait::No, owner: None, spins, depth: None };
+        let (wait, owner, depth, hold) = (Wait::No, None, None, Hold::None);
+        let outcome = Outcome::Acquired { acquisition, wait, owner, spins, depth, hold };
         for _ in 0..2 {
             totals.add(Party::Thread(Tid(1)), &outcome, false, &Places::default());
         }
         assert_eq!(totals.accounts.values().map(|account| account.spins).collect::<Vec<_>>(), [spins]);
-    }
-
-    #[test]
-    fn a_holder_is_known_once_and_of_too_many_the_last_ones_are() {
-        let mut totals = Totals::new(Group::Lock, Bins::Log);
-        let (lock, kind, caller, by) = (LockAddress(8), Kind::Read, Caller(1), By::default());
-        let acquisition = Acquisition { lock, kind, caller, chain: None, by };
-        let mut takes = |tid| {
-            let (wait, owner, spins, depth) = (Wait::No, None, None, None);
-            let outcome = Outcome::Acquired { acquisition, wait, owner, spins, depth };
-            totals.add(Party::Thread(Tid(tid)), &outcome, false, &Places::default());
-            (totals.owners_of(&acquisition, None), totals.forgotten_holders)
-        };
-        let threads = |tids: &[i32]| tids.iter().map(|tid| Party::Thread(Tid(*tid))).collect::<Vec<_>>();
-        assert_eq!([7, 7].map(&mut takes)[1], (threads(&[7]), 0));
-        assert_eq!([9, 7].map(&mut takes)[1], (threads(&[9, 7]), 0));
-        for tid in 100..100 + HOLDERS as i32 - 2 {
-            takes(tid);
-        }
-        let (owners, forgotten) = takes(9);
-        assert_eq!((owners.len(), owners[0], forgotten), (HOLDERS, Party::Thread(Tid(7)), 0));
-        let (owners, forgotten) = takes(8);
-        assert_eq!((owners.len(), owners[0], forgotten), (HOLDERS, Party::Thread(Tid(100)), 1));
-        assert_eq!(owners[HOLDERS - 2..], threads(&[9, 8]));
     }
 }

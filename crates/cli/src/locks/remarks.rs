@@ -227,6 +227,9 @@ fn explain_left_out(found: &LocksTable, args: &Args, out: &mut impl Write) -> Re
             say(out, format, &line)?;
         }
     }
+    if args.histogram.is_none() {
+        forgotten_holders(found).map_or(Ok(()), |line| say(out, format, &line))?;
+    }
     Ok(())
 }
 
@@ -234,14 +237,20 @@ fn explain_left_out(found: &LocksTable, args: &Args, out: &mut impl Write) -> Re
 pub fn without_owners(found: &LocksTable) -> impl Iterator<Item = String> {
     let of = ["threads (lock:*)", "tasks (user_thread:*)"];
     let lacking = of.into_iter().zip(found.lacks_owners).filter(|(_, lacks)| *lacks);
-    let lacking = lacking.map(|(of, _)| {
+    lacking.map(|(of, _)| {
         format!(
             "Waits of {of} are not in the graph: the recording lacks some of their requests, acquisitions and releases."
         )
-    });
-    let forgotten = (found.forgotten_holders > 0).then(|| {
-        let holders = count_of(found.forgotten_holders, "holder");
-        format!("Waits for {holders} of locks are not in the graph: more than 1,024 had such a lock at once.")
-    });
-    lacking.chain(forgotten)
+    })
+}
+
+/// That not all holders of a lock were followed, which a table and a graph of owners have to say.
+pub fn forgotten_holders(found: &LocksTable) -> Option<String> {
+    (found.forgotten_holders > 0).then(|| {
+        format!(
+            "Owners may be missing, or not be those that held a lock longest: up to {} of a lock at once were not followed, as \
+             far as events show, since 1,024 others had acquired it later.",
+            count_of(found.forgotten_holders, "holder")
+        )
+    })
 }

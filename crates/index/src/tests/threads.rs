@@ -76,12 +76,11 @@ fn analysed(recording: &Recording, from: Timestamp) -> [String; 3] {
     let table = locks.finish(&of_locks);
     let lines = table.rows.iter().map(|row| {
         let of = &row.account;
-        format!(
-            "{:?} {:?} {} {:?} {:?} {:?}",
-            row.process, row.subject, of.acquired, of.waits, of.holds, row.frames
-        )
+        let (counts, owner) = ((of.acquired, of.waits, of.holds), (of.owner(), &row.owner_name));
+        format!("{:?} {:?} {counts:?} {owner:?} {:?}", row.process, row.subject, row.frames)
     });
-    let mut lines: Vec<_> = lines.collect();
+    let edges = table.graph.edges.iter().map(|edge| format!("{edge:?}"));
+    let mut lines: Vec<_> = lines.chain(edges).collect();
     lines.sort_unstable();
     let of_functions = ran(recording, from, &mut functions);
     let functions = functions.finish(&of_functions, &mut |function| format!("{function:?}"));
@@ -91,7 +90,8 @@ fn analysed(recording: &Recording, from: Timestamp) -> [String; 3] {
         ..Frames::default()
     };
     let samples = profile.finish(&of_profile).name(&mut name).folded();
-    [format!("{lines:?} {}", table.incomplete), format!("{functions:?}"), format!("{samples:?}")]
+    let counts = (table.incomplete, table.forgotten_holders, table.graph.cycles.len());
+    [format!("{lines:?} {counts:?}"), format!("{functions:?}"), format!("{samples:?}")]
 }
 
 #[test]

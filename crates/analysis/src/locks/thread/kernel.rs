@@ -61,7 +61,7 @@ impl Thread {
         }
         match self.futex.take() {
             // From a wait: it was woken.
-            Some(request) if result == 0 => report(request.served(at, self.depth())),
+            Some(request) if result == 0 => report(request.served(at, self.held.depth())),
             // From a wait: it has ended without a wake, such as by its time limit.
             Some(request) if result != NOT_AS_EXPECTED => report(request.refused(at)),
             // From a wait that was none; or from no wait: the call was part of another wait, or woke others.

@@ -1,5 +1,6 @@
 //! A thread and its locks: from requests, acquisitions and releases to waits and critical sections.
 
+mod holds;
 mod kernel;
 mod outcome;
 #[cfg(test)]
@@ -7,34 +8,12 @@ mod tests;
 
 use tracewing_units::{Caller, Chain, LockAddress, Pid, Tid, Timestamp};
 
-pub(super) use self::outcome::{Acquisition, By, OF_OUTCOME, Outcome, Request, Wait};
+pub(super) use self::holds::OF_HELD;
+use self::holds::{GivenBack, Held, Holds};
+pub(super) use self::outcome::{Acquisition, By, Hold, OF_OUTCOME, Outcome, Request, Wait};
 use super::account::{Kind, Party};
 use super::event::LockEvent;
 use crate::stored::stored;
-use tracewing_trace::super_trace::{Bytes, Stored};
-
-/// A lock that the thread has.
-#[derive(Debug, Clone, Copy)]
-struct Held {
-    acquisition: Acquisition,
-    at: Timestamp,
-    /// Whether that was before the analysed range.
-    before: bool,
-}
-
-/// The last release, which the next event may take back.
-#[derive(Debug, Clone, Copy)]
-enum GivenBack {
-    /// Of the last hold of its lock, and when it ended.
-    Ended(Held, Timestamp),
-    /// Of a recursive lock that the thread still holds.
-    Inner(Held),
-    /// Of a lock that it did not hold.
-    Unmatched,
-}
-
-/// Maximum number of locks that are followed per thread.
-const MOST: usize = 1 << 10;
 
 /// The locks that a thread holds, waits for, and has just released.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +29,7 @@ pub(super) struct Thread {
     chain: Option<Chain>,
     spins: Option<u64>,
     by: By,
-    held: Vec<Held>,
+    held: Holds,
     release: Option<GivenBack>,
     /// The condition variable or barrier that it waits for, and what it gave back for that.
     condition: Option<(Request, Option<Held>)>,
@@ -65,35 +44,15 @@ pub(super) struct Thread {
 
 stored! {
     OF_THREAD:
-    Held { acquisition at before }
     Thread {
         process ended exits request chain spins by held release condition kernel futex interrupted
-    }
-}
-
-impl Stored for GivenBack {
-    fn put(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Ended(held, end) => (0_u8, (*held, *end)).put(out),
-            Self::Inner(held) => (1_u8, *held).put(out),
-            Self::Unmatched => 2_u8.put(out),
-        }
-    }
-
-    fn take(bytes: &mut Bytes<'_>) -> Option<Self> {
-        Some(match u8::take(bytes)? {
-            0 => Self::Ended(Stored::take(bytes)?, Stored::take(bytes)?),
-            1 => Self::Inner(Stored::take(bytes)?),
-            2 => Self::Unmatched,
-            _ => return None,
-        })
     }
 }
 
 impl Thread {
     /// Whether it holds more locks than are followed, as only bytes can say that are not those of a thread.
     pub(super) fn holds_too_much(&self) -> bool {
-        self.held.len() > MOST
+        self.held.are_too_many()
     }
 
     /// Locks of the kernel belong to no process.
@@ -146,7 +105,7 @@ impl Thread {
             LockEvent::Released { .. } if self.condition.take().is_some() => report(Outcome::Incomplete),
             // From all others: it holds the lock, or its acquisition is missing. The next event shows whether
             // it has really given it back.
-            LockEvent::Released { lock } => self.release = Some(self.give_back(lock, at)),
+            LockEvent::Released { lock } => self.release = Some(self.held.give_back(lock, at)),
             // From every state, usually as the holder of the mutex, which it gives back first.
             LockEvent::ConditionWait { condition, lock, caller } => {
                 let held = self.give_back_for_condition(lock, at, report);
@@ -186,7 +145,12 @@ impl Thread {
         // From every state, to one without anything: the thread that has ended, or the program of one that
         // exits, does nothing more. The kernel still acts for a thread that exits.
         if let Some(ended) = self.ended.or(self.exits.filter(|_| !event.is_kernels())) {
-            self.finish(ended, report);
+            self.finish(ended, &mut |outcome| {
+                report(outcome);
+                if let Outcome::Unended { acquisition } = outcome {
+                    report(Outcome::Abandoned { acquisition });
+                }
+            });
         }
     }
 
@@ -198,7 +162,7 @@ impl Thread {
             (Some(GivenBack::Ended(held, _) | GivenBack::Inner(held)), LockEvent::NotReleased { lock })
                 if held.acquisition.lock == *lock =>
             {
-                self.held.push(held);
+                self.held.add(held);
                 return true;
             }
             // It did not hold the lock, so the release failed with reason: nothing is missing.
@@ -241,17 +205,19 @@ impl Thread {
         at: Timestamp,
     ) -> Outcome {
         let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by: self.by };
-        let depth = self.depth();
+        let depth = self.held.depth();
         // What no thread can hold (a semaphore), and what is beyond the limit, is not followed.
-        if kind.is_held() && self.held.len() < MOST {
-            self.held.push(Held { acquisition, at, before: false });
-        }
+        let hold = match kind.is_held() {
+            true => self.held.add(Held { acquisition, at, before: false }),
+            false => Hold::None,
+        };
         Outcome::Acquired {
             acquisition,
             wait: Wait::new(request.map(|request| at - request.at), waited),
             owner: request.and_then(Request::kept_by),
             spins: self.spins.take(),
             depth: Some(depth),
+            hold,
         }
     }
 
@@ -280,7 +246,7 @@ impl Thread {
         at: Timestamp,
         report: &mut impl FnMut(Outcome),
     ) -> Option<Held> {
-        match self.give_back(lock, at) {
+        match self.held.give_back(lock, at) {
             // It held the mutex once: it no longer does, for certain, as the call has begun to wait.
             GivenBack::Ended(held, end) => {
                 report(ended(held, end));
@@ -312,8 +278,11 @@ impl Thread {
     ) {
         match self.condition.take() {
             Some((request, held)) if request.acquisition.lock == condition => {
-                report(if came { request.served(at, self.depth()) } else { request.refused(at) });
-                self.held.extend(held.map(|held| Held { at, before: false, ..held }));
+                report(if came { request.served(at, self.held.depth()) } else { request.refused(at) });
+                if let Some(held) = held {
+                    let hold = self.held.add(Held { at, before: false, ..held });
+                    report(Outcome::HeldAgain { acquisition: held.acquisition, hold });
+                }
             }
             // It waits for something else, whose end is missing, as is the beginning of what ends now.
             Some(_) => (0..2).for_each(|_| report(Outcome::Incomplete)),
@@ -336,7 +305,7 @@ impl Thread {
 
     /// The analysed range begins now: waits in progress begin here.
     pub(super) fn begin(&mut self, at: Timestamp, report: &mut impl FnMut(Outcome)) {
-        self.held.iter_mut().for_each(|held| held.before = true);
+        self.held.begin();
         let condition = self.condition.as_mut().map(|(request, _)| request);
         let requests = [self.request.as_mut(), condition, self.kernel.as_mut(), self.futex.as_mut()];
         for request in requests.into_iter().flatten() {
@@ -351,10 +320,18 @@ impl Thread {
         Some(Request { acquisition: Acquisition { chain: self.chain, ..request.acquisition }, ..request })
     }
 
-    /// Since when it has this lock; `None` if it has not.
-    pub(super) fn held_since(&self, lock: LockAddress) -> Option<Timestamp> {
-        let held = self.held.iter().find(|held| held.acquisition.lock == lock);
-        held.filter(|_| self.ended.is_none()).map(|held| held.at)
+    /// Whether it has this lock.
+    pub(super) fn has(&self, lock: LockAddress) -> bool {
+        // No owner of a lock is searched for it in vain, of which there may be many: it holds the lock, or
+        // has just given it back.
+        let is_given_back =
+            matches!(self.release, Some(GivenBack::Ended(held, _)) if held.acquisition.lock == lock);
+        self.ended.is_none() && !is_given_back && self.held.of_lock(lock).is_some()
+    }
+
+    /// What it holds.
+    pub(super) fn held(&self) -> impl Iterator<Item = &Acquisition> {
+        self.held.iter().map(|held| &held.acquisition)
     }
 
     /// It begins to exit.
@@ -386,20 +363,6 @@ impl Thread {
             Some(GivenBack::Unmatched) => report(Outcome::Incomplete),
             Some(GivenBack::Inner(_)) | None => {}
         }
-    }
-
-    /// Takes a lock from those that the thread has.
-    fn give_back(&mut self, lock: LockAddress, at: Timestamp) -> GivenBack {
-        let is_it = |held: &Held| held.acquisition.lock == lock;
-        let Some(place) = self.held.iter().rposition(is_it) else { return GivenBack::Unmatched };
-        let held = self.held.remove(place);
-        if self.held.iter().any(is_it) { GivenBack::Inner(held) } else { GivenBack::Ended(held, at) }
-    }
-
-    /// How many locks it has.
-    fn depth(&self) -> usize {
-        let locks = self.held.iter().map(|held| held.acquisition.lock).enumerate();
-        locks.filter(|(at, lock)| self.held[..*at].iter().all(|held| held.acquisition.lock != *lock)).count()
     }
 
     /// The last time at which it can have waited for a lock of its program, up to `at`.

@@ -50,6 +50,17 @@ pub(in super::super) enum Wait {
     Unknown,
 }
 
+/// Whether a critical section that is followed begins with an acquisition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Hold {
+    /// None does: nothing is held, or the thread holds more than is followed.
+    None,
+    /// The first one: the thread did not hold the lock.
+    First,
+    /// One within another: it holds the lock once more.
+    Again,
+}
+
 /// A result about a thread. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) enum Outcome {
@@ -62,7 +73,10 @@ pub(in super::super) enum Outcome {
         owner: Option<Party>,
         spins: Option<u64>,
         depth: Option<usize>,
+        hold: Hold,
     },
+    /// The thread holds the lock again that it gave back to wait for a condition.
+    HeldAgain { acquisition: Acquisition, hold: Hold },
     /// The thread has not acquired the lock, after this wait, which ended at `at`.
     Refused {
         acquisition: Acquisition,
@@ -79,6 +93,8 @@ pub(in super::super) enum Outcome {
     Held { acquisition: Acquisition, begin: Timestamp, length: Option<Duration> },
     /// The thread holds the lock, and no event shows until when.
     Unended { acquisition: Acquisition },
+    /// The thread held the lock when it ended, and another one has its number now.
+    Abandoned { acquisition: Acquisition },
     /// One of two events that belong together is missing.
     Incomplete,
 }
@@ -109,7 +125,9 @@ impl Outcome {
             | Self::Refused { acquisition, .. }
             | Self::Unserved { acquisition, .. }
             | Self::Held { acquisition, .. }
-            | Self::Unended { acquisition } => Some(acquisition),
+            | Self::HeldAgain { acquisition, .. }
+            | Self::Unended { acquisition }
+            | Self::Abandoned { acquisition } => Some(acquisition),
             Self::Incomplete => None,
         }
     }
@@ -117,9 +135,9 @@ impl Outcome {
     /// The part that a single event reports, without what needs a pair.
     pub(in super::super) fn unpaired(self) -> Self {
         match self {
-            Self::Acquired { acquisition, wait, spins, .. } => {
+            Self::Acquired { acquisition, wait, spins, hold, .. } => {
                 let wait = if wait == Wait::No { Wait::No } else { Wait::Unknown };
-                Self::Acquired { acquisition, wait, owner: None, spins, depth: None }
+                Self::Acquired { acquisition, wait, owner: None, spins, depth: None, hold }
             }
             Self::Refused { acquisition, at, spins, .. } => {
                 Self::Refused { acquisition, wait: None, at, owner: None, spins }
@@ -128,7 +146,10 @@ impl Outcome {
             Self::Unserved { acquisition, at, owner, .. } => {
                 Self::Unserved { acquisition, wait: None, at, owner }
             }
-            outcome @ (Self::Unended { .. } | Self::Incomplete) => outcome,
+            outcome @ (Self::HeldAgain { .. }
+            | Self::Unended { .. }
+            | Self::Abandoned { .. }
+            | Self::Incomplete) => outcome,
         }
     }
 }
@@ -155,7 +176,8 @@ impl Request {
     pub(super) fn served(self, at: Timestamp, depth: usize) -> Outcome {
         let wait = Wait::For(at - self.at);
         let (acquisition, owner) = (self.acquisition, self.kept_by());
-        Outcome::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
+        let (spins, depth, hold) = (None, Some(depth), Hold::None);
+        Outcome::Acquired { acquisition, wait, owner, spins, depth, hold }
     }
 
     /// The request has no end; the wait for it is known up to `at`.

@@ -2,6 +2,7 @@
 
 use tracewing_units::Duration;
 
+use super::holds::MOST;
 use super::*;
 use crate::analysis::Analysis;
 use crate::locks::{Bins, EarlierLocks, Group, Locks};
@@ -43,6 +44,8 @@ fn outcomes(events: &[LockEvent]) -> Vec<String> {
             Outcome::Held { acquisition, length, .. } => {
                 format!("held {:#x} for {:?}", acquisition.lock, length.unwrap())
             }
+            Outcome::HeldAgain { acquisition, .. } => format!("holds {:#x} again", acquisition.lock),
+            Outcome::Abandoned { acquisition } => format!("abandoned {:#x}", acquisition.lock),
             Outcome::Incomplete | Outcome::Unended { .. } => "incomplete".to_owned(),
         });
     };
@@ -96,7 +99,7 @@ fn waiting_for_a_condition_releases_the_mutex() {
     let wait = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: Caller(1) };
     let woken = LockEvent::ConditionWoken { condition: CONDITION, lock: MUTEX, came: true };
     let first = ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 10 ns"];
-    let then = ["acquired 0x30 wait For(10 ns) owner 0 depth 0", "held 0x10 for 10 ns"];
+    let then = ["acquired 0x30 wait For(10 ns) owner 0 depth 0", "holds 0x10 again", "held 0x10 for 10 ns"];
     assert_eq!(outcomes(&[acquired(MUTEX), wait, woken, released(MUTEX)]), [&first[..], &then].concat());
     let cancelled = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: Caller(1) };
     assert_eq!(
@@ -133,6 +136,7 @@ fn a_wait_for_a_condition_whose_time_is_up_is_refused() {
         "acquired 0x10 wait No owner 0 depth 0",
         "held 0x10 for 10 ns",
         "refused 0x30 wait Some(10 ns)",
+        "holds 0x10 again",
         "held 0x10 for 10 ns",
     ];
     assert_eq!(outcomes(&[acquired(MUTEX), wait, late, released(MUTEX)]), expected);
@@ -320,7 +324,7 @@ fn a_checkpoint_with_a_thread_that_holds_too_much_is_not_used() {
     let acquisition = Acquisition { lock, kind, caller, chain: None, by };
     let held = Held { acquisition, at: Timestamp::ORIGIN, before: false };
     let is_used = |count| {
-        let thread = Thread { held: vec![held; count], ..Thread::default() };
+        let thread = Thread { held: Holds::of(vec![held; count]), ..Thread::default() };
         let mut locks = Locks::new(Group::Lock, Bins::Log);
         locks.threads.insert(Party::Thread(Tid(1)), thread);
         let part = PartKind::Locks.part(EarlierLocks::SHAPE, &locks);

@@ -261,8 +261,11 @@ fn table_of_threads(threads: Threads, ran: &Ran) -> String {
 }
 
 fn table_of_locks(locks: Locks, ran: &Ran) -> String {
-    let table = &locks.finish(ran);
-    let LocksTable { rows, histogram, graph, across_awaits, shadowed, .. } = table;
+    #[rustfmt::skip] // A list, which is complete.
+    let LocksTable {
+        rows, histogram, graph, across_awaits, shadowed, incomplete, strangers, unknown_depths, lacks_holds,
+        lacks_owners, forgotten_holders, duration_ns, unpaired,
+    } = &locks.finish(ran);
     // Those of the same line have no order, nor have the parties of one.
     let mut lines: Vec<_> = rows
         .iter()
@@ -276,8 +279,8 @@ fn table_of_locks(locks: Locks, ran: &Ran) -> String {
         .collect();
     lines.extend(graph.edges.iter().map(|edge| format!("{edge:?}")));
     lines.sort_unstable();
-    let counts = (table.incomplete, table.strangers, table.unknown_depths, table.duration_ns, table.unpaired);
-    let lacks = (table.lacks_holds, table.lacks_owners, graph.cycles.len());
+    let counts = (incomplete, strangers, unknown_depths, forgotten_holders, duration_ns, unpaired);
+    let lacks = (lacks_holds, lacks_owners, graph.cycles.len());
     format!("{lines:#?} {histogram:?} {across_awaits:?} {shadowed:?} {counts:?} {lacks:?}")
 }
 
