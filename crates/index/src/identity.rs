@@ -1,5 +1,6 @@
 //! Which recording an index is of: device, inode, size and time of change of each stream file and metadata
-//! file, as with the indexes of streams; and which version of checkpoints it has.
+//! file, as with the indexes of streams; which version of checkpoints it has; and the order of its traces, as
+//! checkpoints know streams by their places.
 
 use crate::format::Identity;
 use std::fs::Metadata;
@@ -25,6 +26,7 @@ fn version() -> Version {
 fn of_version(recording: &Recording, version: Version) -> Identity {
     let mut hasher = DefaultHasher::new();
     version.hash(&mut hasher);
+    inputs(recording).hash(&mut hasher);
     for path in files(recording) {
         let about = |meta: Metadata| (meta.dev(), meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec());
         (&path, std::fs::metadata(&path).ok().map(about)).hash(&mut hasher);
@@ -35,11 +37,15 @@ fn of_version(recording: &Recording, version: Version) -> Identity {
 /// The name of the file with a recording's index: the same while the recording grows.
 pub(crate) fn name(recording: &Recording) -> String {
     let mut hasher = DefaultHasher::new();
-    let absolute = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-    let mut inputs: Vec<PathBuf> = recording.inputs().iter().map(absolute).collect();
+    let mut inputs = inputs(recording);
     inputs.sort();
     inputs.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
+}
+
+fn inputs(recording: &Recording) -> Vec<PathBuf> {
+    let absolute = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    recording.inputs().iter().map(absolute).collect()
 }
 
 fn files(recording: &Recording) -> Vec<PathBuf> {
@@ -81,5 +87,15 @@ mod tests {
             others[at] ^= 1;
             assert!(!is_of((checkpoints, others)));
         }
+    }
+
+    #[test]
+    fn an_index_of_traces_in_another_order_is_not_used() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/golden/recordings");
+        let [one, other] = ["server", "system"].map(|name| folder.join(name));
+        let orders = [[&one, &other], [&other, &one]];
+        let [first, second] = orders.map(|paths| Recording::open(&paths).unwrap());
+        assert!(of(&first) == of(&Recording::open(&orders[0]).unwrap()) && of(&first) != of(&second));
+        assert_eq!(name(&first), name(&second), "it takes the place of the other one");
     }
 }
