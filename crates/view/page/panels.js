@@ -101,10 +101,11 @@ export class Panels {
       this.see(at);
     });
     this.page.open();
-    const turn = this.page.asked;
+    const [turn, chosen] = [this.page.asked, this.page.chosen?.id];
     const choose = (/** @type {string} */ tid) => {
       const row = this.page.threadAt(tid, at, side);
-      if (row !== undefined && turn === this.page.asked) this.page.choose(row);
+      // Another one may be chosen meanwhile.
+      if (row !== undefined && turn === this.page.asked && this.page.chosen?.id === chosen) this.page.choose(row);
     };
     if (tid !== null) choose(tid);
     showMatch($("details"), name, at, name, { ...this.page.ways(), side }, choose, name).catch((error) => this.page.lost(error));
@@ -184,11 +185,12 @@ export class Panels {
     // Of two recordings, one is moved: the match has the same number, and another time.
     this.page.again = () => void this.page.search.again();
     const title = `Match ${(number + 1).toLocaleString("en")} of “${this.page.search.text}”`;
-    const turn = this.page.asked;
+    const [turn, chosen] = [this.page.asked, this.page.chosen?.id];
     const { side } = this.page.search;
     showMatch($("details"), title, at, this.page.search.text, { ...this.page.ways(), side }, (tid) => {
       const row = this.page.threadAt(tid, at, side);
-      if (row !== undefined && turn === this.page.asked) this.page.choose(row);
+      // Another one may be chosen meanwhile.
+      if (row !== undefined && turn === this.page.asked && this.page.chosen?.id === chosen) this.page.choose(row);
     }).catch((error) => this.page.lost(error));
   }
 }
