@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// The steps done so far, and those among them that failed.
+/// Those that failed of the steps done so far, each with its error.
 #[derive(Default)]
 pub struct Steps {
-    failed: Vec<String>,
+    failed: Vec<(String, String)>,
 }
 
 impl Steps {
@@ -25,15 +25,20 @@ impl Steps {
             Ok(()) => println!("== {name}: passed in {seconds:.1} s"),
             Err(error) => {
                 println!("== {name}: FAILED in {seconds:.1} s: {error:#}");
-                self.failed.push(name.to_owned());
+                self.failed.push((name.to_owned(), format!("{error:#}")));
             }
         }
     }
 
-    /// An error that names the failed steps, if there are any.
+    /// An error that names the failed steps, if there are any. Their errors are printed once more: much may
+    /// have been printed since.
     pub fn finish(self) -> Result<()> {
-        if !self.failed.is_empty() {
-            bail!("failed: {}", self.failed.join(", "));
+        for (name, error) in &self.failed {
+            println!("== {name} failed: {error}");
+        }
+        let names: Vec<String> = self.failed.into_iter().map(|(name, _)| name).collect();
+        if !names.is_empty() {
+            bail!("failed: {}", names.join(", "));
         }
         Ok(())
     }

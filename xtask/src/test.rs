@@ -32,18 +32,18 @@ pub fn run(options: &Options) -> Result<()> {
     steps.run("programs that tests record", || {
         cargo(&["build", "--workspace", "--lib", "--bins", "--examples"])
     });
-    let mut flaky_programs = Vec::new();
+    let mut flaky_tests = Vec::new();
     steps.run("tests", || {
         const WHAT: [&str; 7] =
             ["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
-        flaky_programs = flaky::test(&WHAT)?;
+        flaky_tests = flaky::test(&WHAT)?;
         Ok(())
     });
     steps.run("doc tests", || cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]));
     steps.run("conformance", crate::conformance::shared);
     steps.run("models", crate::models::quick);
-    for program in flaky_programs {
-        println!("== flaky: {program} failed, then passed when it ran alone");
+    for test in flaky_tests {
+        println!("== flaky: {test} failed, then passed when it ran alone");
     }
     steps.finish()
 }
