@@ -1,6 +1,7 @@
 //! `tracewing record --profile` and `tracewing profile`: C programs that spend their time as their source
 //! says, with frame pointers and without, compared with `perf` and the kernel's scheduler.
 
+mod debug_file;
 mod ends;
 #[path = "../harness/mod.rs"]
 mod harness;

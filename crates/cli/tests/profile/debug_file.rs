@@ -1,0 +1,54 @@
+//! A program without debug information whose distribution has it in a file of its own, found by the build id.
+
+use super::*;
+use tracewing_testing::{Cause, installed, skip};
+
+/// The program's build id.
+const ID: [&str; 2] = ["7e", "57ed0b0e7c0ffee0123456789abcdef0123456"];
+
+/// A command that sees a file among those of the distribution, as nothing else does.
+fn with_debug_file(file: &Path, command: &Command) -> Command {
+    let [folder, name] = ID;
+    let script = format!(
+        "set -e; mkdir -p /usr/lib/debug; mount -t tmpfs none /usr/lib/debug\n\
+         mkdir -p /usr/lib/debug/.build-id/{folder}\n\
+         cp \"$0\" /usr/lib/debug/.build-id/{folder}/{name}.debug; exec \"$@\""
+    );
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "sh", "-c", &script]).arg(file);
+    unshare.arg(command.get_program()).args(command.get_args());
+    unshare
+}
+
+#[test]
+fn functions_and_inlined_ones_are_named_from_it() {
+    if !am_root() {
+        skip(Cause::Root, "mounting a folder of debug files needs root");
+        return;
+    }
+    if !installed(&["objcopy", "unshare"]) {
+        return;
+    }
+    let build_id = format!("-Wl,--build-id=0x{}", ID.concat());
+    let folder = tempfile::tempdir().unwrap();
+    if !can_sample() {
+        return;
+    }
+    let options = ["-g", "-fno-omit-frame-pointer", &build_id];
+    let Some(program) = compiled(folder.path(), "inlined", &options) else { return };
+    let debug = program.with_extension("debug");
+    for arguments in [&["--only-keep-debug"], &["--strip-all"]] {
+        let to: &[&Path] = if arguments[0] == "--strip-all" { &[] } else { &[&debug] };
+        assert!(Command::new("objcopy").args(arguments).arg(&program).args(to).status().unwrap().success());
+    }
+    let recording = record(&["--profile", "499"], &[program.to_str().unwrap()]);
+    let command = of(&recording.trace(), &["profile", "--format", "json"]);
+    let output = with_debug_file(&debug, &command).succeeds();
+    let own = outside_kernel(&output.json());
+    for function in ["innermost (inlined)", "hidden"] {
+        assert!(is_half(own[function], &own), "{function}: {own:?}");
+    }
+    // Without the file, nothing has their names.
+    let own = outside_kernel(&json(&[], &recording.trace()));
+    assert!(!own.keys().any(|name| name.contains("innermost") || name == "hidden"), "{own:?}");
+}
