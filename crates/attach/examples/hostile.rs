@@ -103,7 +103,7 @@ extern "C" fn function(_: *const Saved, _: i64) -> i64 {
         }
         "foreign" => open(FOREIGN.get().copied().unwrap_or(-1)),
         "endless" => loop {
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::sleep(Duration::from_secs(1));
         },
         "late" => {
             std::thread::sleep(Duration::from_secs(3));

@@ -103,12 +103,17 @@ impl Recorder {
         this
     }
 
-    /// Waits until the process is recorded, by as many copies of tracewing as that.
-    pub fn wait(&mut self, pid: u32, copies: usize) {
+    /// Waits until that many agents have begun in the process.
+    pub fn wait_for_agents(&mut self, pid: u32, copies: usize) {
         wait_until("the process is recorded", || {
             assert!(self.child.try_wait().unwrap().is_none(), "the recorder has ended");
             agents(pid) >= copies
         });
+    }
+
+    /// Waits until the process is recorded, by as many copies of tracewing as that.
+    pub fn wait(&mut self, pid: u32, copies: usize) {
+        self.wait_for_agents(pid, copies);
         // The recorder answers once it knows all classes.
         let recorder = self.child.id().to_string();
         wait_until("the recorder has classes", || {
