@@ -187,6 +187,11 @@ export class Compare {
     page.fold();
   }
 
+  /** The panel shows something since B was moved last: it is where B is now. */
+  opened() {
+    clearTimeout(this.timer);
+  }
+
   /** The panel shows what is there now. */
   settle() {
     const { page } = this;

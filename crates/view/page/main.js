@@ -59,7 +59,7 @@ function connect(page) {
     if (event.key === "Escape" || event.key === "Enter") $("labels").focus();
   });
   connectShare(page);
-  $("back").addEventListener("click", () => history.back());
+  $("back").addEventListener("click", () => page.view.back());
   $("notes").addEventListener("click", () => page.notes.show());
   $("fit").addEventListener("click", () => page.key("f"));
   $("mark").addEventListener("click", () => page.key("m"));

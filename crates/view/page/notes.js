@@ -250,7 +250,7 @@ export class Notes {
     const keep = element("button", "Keep");
     keep.addEventListener("click", async () => {
       const isDone = text.value.trim() === "" || (await this.change([{ ...note, text: text.value }], old ? [old] : []));
-      if (isDone) this.show();
+      if (isDone && whole.isConnected) this.show();
     });
     text.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) keep.click();
@@ -262,7 +262,7 @@ export class Notes {
     buttons.append(keep);
     if (old) {
       const remove = element("button", "Remove");
-      remove.addEventListener("click", async () => (await this.change([], [old])) && this.show());
+      remove.addEventListener("click", async () => (await this.change([], [old])) && whole.isConnected && this.show());
       buttons.append(remove);
     }
     const back = element("button", "All notes");
@@ -312,7 +312,7 @@ export class Notes {
       if (error instanceof Error) error.message = `${added} of ${notes.length} notes were added: ${error.message}`;
       this.page.lost(error);
     }
-    this.show();
+    if (input.isConnected) this.show();
   }
 }
 

@@ -347,9 +347,11 @@ export class Page {
   async enter(row) {
     const time = Math.floor(this.pointer() ?? (this.view.from + this.view.to) / 2);
     if (isSeries(row)) return this.series.show(row, time);
+    const turn = ++this.asked;
     try {
       for (const step of [0, 1, -1]) {
         const found = await ask("at", { row, time, step });
+        if (turn !== this.asked) return;
         if (found) return await this.select(row, found.from, 0);
       }
     } catch (error) {
@@ -366,6 +368,7 @@ export class Page {
   clear() {
     this.asked++;
     this.forget();
+    this.panels.waits(false);
     $("details").replaceChildren();
     $("details").hidden = true;
     $("hints").hidden = false;
@@ -379,6 +382,8 @@ export class Page {
 
   /** Opens the panel. */
   open() {
+    this.panels.waits(false);
+    this.compare?.opened();
     $("hints").hidden = true;
     $("details").hidden = false;
     this.again = null;
@@ -390,15 +395,27 @@ export class Page {
     const { wrong } = parsed(text);
     $("filter").setAttribute("aria-invalid", String(wrong !== null));
     $("filter").title = wrong ?? FILTERS;
-    const sides = this.leftOut.flatMap((count, side) => (count > 0 ? [side] : []));
+    const [sides, turn] = [this.leftOut.flatMap((count, side) => (count > 0 ? [side] : [])), ++this.searched];
     if (sides.length === 0 || text === "" || wrong) return;
-    const turn = ++this.searched;
     const answers = await Promise.all(sides.map((side) => ask("search", { text, side }))).catch((error) => this.lost(error));
     if (turn !== this.searched || !answers) return;
     const more = answers.flatMap(({ rows }) => rows).filter((/** @type {import("./tracks.js").Row} */ row) => !this.rows.has(row.id));
     if (more.length === 0) return;
     for (const row of more) this.rows.set(row.id, row);
     this.grow();
+  }
+
+  /**
+   * Chooses the row of a thread's number at a time, unless another one is chosen, or something else is shown, before
+   * the number is known.
+   * @param {number} at @param {number} side @returns {(tid: string) => void}
+   */
+  chooser(at, side) {
+    const [turn, chosen] = [this.asked, this.chosen?.id];
+    return (tid) => {
+      const row = this.threadAt(tid, at, side);
+      if (row !== undefined && turn === this.asked && this.chosen?.id === chosen) this.choose(row);
+    };
   }
 
   /** Shows a row among the others. @param {number} row */
@@ -474,7 +491,7 @@ export class Page {
       else if (part) this.panels.longest(part, true);
     } else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0, undefined, true);
     else this.clear();
-    clearTimeout(this.view.timer);
+    this.view.settle();
   }
 
   /** An answer has not come. @param {unknown} error @param {boolean} [isShown] whether a panel shows the error */

@@ -26,9 +26,11 @@ export class Panels {
     this.page.view.area = area;
     this.page.view.tell();
     this.page.open();
+    this.waits(true);
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
       if (this.page.view.area !== area || this.page.view.part || this.page.view.tab) return;
+      this.waits(false);
       if (this.page.compare && areBoth(area)) return void showCompared($("details"), area, this.compared());
       if (this.isOutside("", area)) return;
       void showStatistics($("details"), area, {
@@ -41,6 +43,11 @@ export class Panels {
         why: (row) => (this.page.isWaiter(row) ? () => this.why({ row, from: area.from, to: area.to }) : null),
       });
     }, 80);
+  }
+
+  /** Whether the panel still has what was there before the marked area. @param {boolean} is */
+  waits(is) {
+    $("details").setAttribute("aria-busy", String(is));
   }
 
   /**
@@ -101,12 +108,7 @@ export class Panels {
       this.see(at);
     });
     this.page.open();
-    const [turn, chosen] = [this.page.asked, this.page.chosen?.id];
-    const choose = (/** @type {string} */ tid) => {
-      const row = this.page.threadAt(tid, at, side);
-      // Another one may be chosen meanwhile.
-      if (row !== undefined && turn === this.page.asked && this.page.chosen?.id === chosen) this.page.choose(row);
-    };
+    const choose = this.page.chooser(at, side);
     if (tid !== null) choose(tid);
     showMatch($("details"), name, at, name, { ...this.page.ways(), side }, choose, name).catch((error) => this.page.lost(error));
   }
@@ -185,12 +187,7 @@ export class Panels {
     // Of two recordings, one is moved: the match has the same number, and another time.
     this.page.again = () => void this.page.search.again();
     const title = `Match ${(number + 1).toLocaleString("en")} of “${this.page.search.text}”`;
-    const [turn, chosen] = [this.page.asked, this.page.chosen?.id];
     const { side } = this.page.search;
-    showMatch($("details"), title, at, this.page.search.text, { ...this.page.ways(), side }, (tid) => {
-      const row = this.page.threadAt(tid, at, side);
-      // Another one may be chosen meanwhile.
-      if (row !== undefined && turn === this.page.asked && this.page.chosen?.id === chosen) this.page.choose(row);
-    }).catch((error) => this.page.lost(error));
+    showMatch($("details"), title, at, this.page.search.text, { ...this.page.ways(), side }, this.page.chooser(at, side)).catch((error) => this.page.lost(error));
   }
 }

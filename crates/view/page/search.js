@@ -23,6 +23,7 @@ const STILL = 40;
  * @property {(error: unknown) => void} lost
  * @property {(number: number, at: number) => void} show a match
  * @property {{facts: any[]} | null} compare
+ * @property {number} asked how often something was to be shown
  * @property {() => boolean} isWriting whether the panel has a note that is being written
  */
 
@@ -37,6 +38,8 @@ export class Search {
     this.number = null;
     /** Whether its first match is shown. */
     this.goes = false;
+    /** What was to be shown when it was started: if it is something else now, its first match is not shown. */
+    this.since = 0;
     /** How often one was started or ended: an answer to an earlier one is of no use. */
     this.turn = 0;
     /** Which one's failure was shown. */
@@ -80,6 +83,7 @@ export class Search {
     this.page.view.tell();
     if (text === "") return this.tell();
     const { turn, side } = this;
+    this.since = this.page.asked;
     try {
       const { search } = await ask("find", { text, side });
       if (turn !== this.turn) {
@@ -106,7 +110,7 @@ export class Search {
     if (this.number !== number) return;
     if (this.goes && this.state?.marked > 0) {
       this.goes = false;
-      await this.step(1, true);
+      if (this.since === this.page.asked) await this.step(1, true);
     }
     if (!this.state?.is_done) this.timer = window.setTimeout(() => void this.look(), AGAIN);
   }
@@ -150,6 +154,7 @@ export class Search {
     const search = this.number;
     if (search === null) return;
     const { side, page: { view } } = this;
+    const turn = this.page.asked;
     const asked = this.at === null
       ? { search, side, time: Math.floor(step === 1 ? view.from : view.to), step }
       : { search, side, number: Math.max(0, this.at + step) };
@@ -161,7 +166,7 @@ export class Search {
     } catch (error) {
       if (search === this.number) this.page.lost(error);
     }
-    if (!found || search !== this.number || (isOwn && this.page.isWriting())) return;
+    if (!found || search !== this.number || turn !== this.page.asked || (isOwn && this.page.isWriting())) return;
     this.at = found.number;
     this.tell();
     this.page.show(found.number, found.at);

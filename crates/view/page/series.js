@@ -197,7 +197,9 @@ export class Series {
   async show(row, time) {
     const [one, known, side] = [this.all[row % SECOND - SERIES], series.get(row), sideOf(row)];
     if (!one || !known) return;
+    const turn = ++this.page.asked;
     const answer = await ask("valued", { series: known.number, side, from: Math.floor(time), to: Math.floor(time) + 1 }).catch((error) => this.page.lost(error));
+    if (turn !== this.page.asked) return;
     const last = answer?.values?.at(-1);
     if (last) this.page.panels.event(one.of.event, last[1], null, side);
     else this.page.clear();

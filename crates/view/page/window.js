@@ -100,7 +100,7 @@ export class View {
   /** Something of it has changed. */
   tell() {
     for (const call of this.changed) call();
-    clearTimeout(this.timer);
+    this.settle();
     this.timer = window.setTimeout(() => this.keep(), SETTLED);
   }
 
@@ -110,12 +110,24 @@ export class View {
     change();
     this.tell();
     if (!isRestored) this.keep();
-    else clearTimeout(this.timer);
+    else this.settle();
+  }
+
+  /** The view is not kept by itself: it is there, or is kept already. */
+  settle() {
+    clearTimeout(this.timer);
+    this.timer = 0;
+  }
+
+  /** Leads to the view before: what is seen is kept first, if it has changed a moment ago. */
+  back() {
+    if (this.timer) this.keep();
+    history.back();
   }
 
   /** Makes it a view that the browser's Back returns to. */
   keep() {
-    clearTimeout(this.timer);
+    this.settle();
     const link = `#${this.link()}`;
     if (link !== location.hash) history.pushState(null, "", link);
   }
@@ -196,7 +208,7 @@ export class View {
     this.to = this.length;
     if (from !== null && to !== null && from < to) this.set(from, to);
     else this.tell();
-    clearTimeout(this.timer);
+    this.settle();
     for (const call of this.restored) call();
     if (isOfTwo) notice(new Error("This link is of two recordings: open it with both. What it marks in the other one is not shown."));
   }

@@ -2,11 +2,10 @@
 //! leads to what it counts.
 
 use crate::analyses::{printed, result};
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened};
 use crate::client::{Viewer, stored};
 use serde_json::{Value, json as object};
 use std::collections::{BTreeMap, BTreeSet};
-use tracewing_testing::installed;
 
 /// Times of a table's line.
 fn figures(row: &Value) -> Vec<u64> {
@@ -345,12 +344,7 @@ fn nonsense_is_refused() {
 
 #[test]
 fn tabs_of_an_area_are_sorted_saved_and_lead_to_events() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("pipeline"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("pipeline") else { return };
     // The page may not read what it saves.
     browser.value("(() => { const real = URL.createObjectURL; URL.createObjectURL = (file) => real(window.saved = file); })()");
     browser.key("m");
@@ -447,12 +441,7 @@ fn tabs_of_an_area_are_sorted_saved_and_lead_to_events() {
 
 #[test]
 fn a_flame_graph_is_walked_by_keys() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("pipeline"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("pipeline") else { return };
     browser.key("m");
     browser.wait("!!document.querySelector('#details .tabs')");
     browser.value("document.querySelector('#details .tabs [data-tab=samples]').click()");
@@ -493,12 +482,7 @@ fn a_flame_graph_is_walked_by_keys() {
 
 #[test]
 fn numbers_of_locks_lead_to_their_states_and_events() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     browser.key("m");
     browser.wait("document.querySelectorAll('#details tbody tr').length > 0");
     browser.value("document.querySelector('#details [data-tab=locks]').click()");

@@ -1,7 +1,7 @@
 //! The page in Debian's Chromium: what it draws is what the server says, and each interaction does what it
 //! should.
 
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened};
 use crate::client::{Viewer, stored};
 use crate::harness::{self, tracewing};
 use serde_json::Value;
@@ -13,6 +13,9 @@ const PLACE: &str = "(name) => {
     const box = label.getBoundingClientRect();
     return (box.top + box.bottom) / 2;
 }";
+
+/// Whether the panel has the marked area, and none that was marked on the way to it.
+const SHOWN: &str = "tracewing.view.area !== null && document.querySelector('#details').ariaBusy === 'false'";
 
 fn view(browser: &mut Browser) -> (f64, f64) {
     let view = browser.value("[tracewing.view.from, tracewing.view.to]");
@@ -30,12 +33,7 @@ fn text(browser: &mut Browser, selector: &str) -> String {
 
 #[test]
 fn what_is_drawn_is_what_happened() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("server") else { return };
     let tracks = viewer.ask("tracks", "{}");
     let processes = tracks["rows"].as_array().unwrap().iter().filter(|track| track["kind"] == "process");
     let mut groups: Vec<String> = processes.map(|track| track["id"].to_string()).collect();
@@ -80,18 +78,12 @@ fn what_is_drawn_is_what_happened() {
 
 #[test]
 fn keys_and_mouse_zoom_select_and_mark() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("server") else { return };
     let whole = view(&mut browser);
     browser.key("w");
     browser.settle();
     let closer = view(&mut browser);
     assert!(closer.1 - closer.0 < whole.1 - whole.0, "{closer:?} {whole:?}");
-    std::thread::sleep(std::time::Duration::from_millis(600));
     browser.value("document.querySelector('#back').click()");
     browser.wait("tracewing.view.to - tracewing.view.from === tracewing.view.length");
 
@@ -114,7 +106,7 @@ fn keys_and_mouse_zoom_select_and_mark() {
     browser.wait(&format!("document.querySelector('#details dd[data-ns]')?.dataset.ns !== '{from}'"));
 
     // The link shows the same again.
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    browser.wait("location.hash === `#${tracewing.view.link()}`");
     let link = browser.value("location.hash").as_str().unwrap().to_owned();
     let selected = text(&mut browser, "#details dl");
     browser.open(&format!("http://127.0.0.1:{}/{link}", viewer.port));
@@ -127,7 +119,7 @@ fn keys_and_mouse_zoom_select_and_mark() {
     browser.settle();
     let (first, second) = (place(&mut browser, "CPU 0"), place(&mut browser, "CPU 1"));
     browser.drag((500.0, first), (800.0, second));
-    browser.wait("document.querySelectorAll('#details tbody tr').length === 2");
+    browser.wait(&format!("{SHOWN} && document.querySelectorAll('#details tbody tr').length === 2"));
     let area = browser.value("tracewing.view.area");
     for row in 0..2 {
         let line = format!("document.querySelectorAll('#details tbody tr')[{row}]");
@@ -154,7 +146,7 @@ fn keys_and_mouse_zoom_select_and_mark() {
     browser.value("document.querySelector('#details tbody td .link').click()");
     browser.wait("!!document.querySelector('#details p[data-ns]')");
     assert_eq!(browser.value("document.querySelector('#details p').dataset.ns"), number);
-    let listed = "document.querySelector('#details h2').textContent.includes('on CPU of ')";
+    let listed = "document.querySelector('#details h2')?.textContent.includes('on CPU of ')";
     assert_eq!(browser.value(listed), true);
     browser.value("document.querySelector('#details tbody .link').click()");
     browser.wait("document.querySelectorAll('#details .listing .within').length > 0");
@@ -164,7 +156,8 @@ fn keys_and_mouse_zoom_select_and_mark() {
     assert_eq!(browser.value(outside), 0);
     browser.value("document.querySelector('#details .listing .link').click()");
     browser.wait("document.querySelectorAll('#details .fields dt').length > 3");
-    for expected in [listed, "!!document.querySelector('#details tbody td .link')"] {
+    let table = format!("{SHOWN} && !!document.querySelector('#details tbody tr[data-row] td .link')");
+    for expected in [listed, &table] {
         browser.value("document.querySelector('#back').click()");
         browser.wait(expected);
     }
@@ -217,7 +210,7 @@ fn keys_and_mouse_zoom_select_and_mark() {
     let group = place(&mut browser, "CPUs");
     browser.click(700.0, group);
     browser.wait("tracewing.view.area?.rows?.[0] === 0xffffffff");
-    browser.wait("document.querySelectorAll('#details tbody tr').length === 2");
+    browser.wait(&format!("{SHOWN} && document.querySelectorAll('#details tbody tr').length === 2"));
     browser.key("?");
     browser.wait("document.querySelector('#keys').open");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
@@ -225,12 +218,7 @@ fn keys_and_mouse_zoom_select_and_mark() {
 
 #[test]
 fn a_search_counts_marks_and_visits_its_matches() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("server") else { return };
     browser.key("/");
     for key in ["m", "u", "t", "e", "x"] {
         browser.key(key);
@@ -280,12 +268,7 @@ const HOLD: &str = "(() => {
 
 #[test]
 fn a_late_answer_to_an_earlier_search_changes_nothing() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     let started = |browser: &mut Browser, text: &str| {
         browser.value(&format!("void tracewing.search.start('{text}', false)"));
     };
@@ -323,12 +306,7 @@ fn a_page_without_the_token_shows_nothing() {
 
 #[test]
 fn a_page_continues_when_the_server_is_there_again() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let mut viewer = Viewer::start(&stored("clerks"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((mut viewer, mut browser)) = opened("clerks") else { return };
     browser.key("w");
     browser.settle();
     let seen = view(&mut browser);
@@ -343,12 +321,7 @@ fn a_page_continues_when_the_server_is_there_again() {
 
 #[test]
 fn marks_of_the_axis_differ_at_every_zoom() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("clerks"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("clerks") else { return };
     // From ten days to 50 ns, at several beginnings.
     let wrong = browser.value(
         "import('/time.js').then(({ marks }) => {
@@ -470,12 +443,7 @@ fn events_of_programs_are_marks_that_lead_to_their_fields() {
 
 #[test]
 fn tracks_are_pinned_ordered_filtered_and_walked_by_keys_alone() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("server") else { return };
     // Down to the first thread, pinned, and still there in a link.
     browser.value("document.querySelector('#labels').focus()");
     let at = browser.value("tracewing.shown().findIndex(({ kind }) => kind === 'thread')").as_u64().unwrap();
@@ -555,12 +523,7 @@ fn tracks_are_pinned_ordered_filtered_and_walked_by_keys_alone() {
 
 #[test]
 fn losses_are_hatched_on_every_track_that_they_touch() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("lossy"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("lossy") else { return };
     let losses = viewer.ask("state", "{}")["losses"].as_array().unwrap().clone();
     assert!(!losses.is_empty());
     let touched = browser.value(
@@ -586,12 +549,7 @@ fn losses_are_hatched_on_every_track_that_they_touch() {
 
 #[test]
 fn a_selection_says_why_it_took_so_long() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("server") else { return };
     // A wait that another thread ended.
     let wait = "(async () => {
         const ask = async (path, asked) => (await fetch(`/api/${path}`, { method: 'POST', body: JSON.stringify(asked) })).json();
@@ -637,12 +595,7 @@ fn a_selection_says_why_it_took_so_long() {
 
 #[test]
 fn samples_of_an_area_are_a_flame_graph() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("pipeline"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("pipeline") else { return };
     browser.key("g");
     browser.wait("document.querySelectorAll('#details .flame button').length > 3");
     // Each is as wide as its samples, and lies within its caller.
@@ -664,12 +617,7 @@ fn samples_of_an_area_are_a_flame_graph() {
 
 #[test]
 fn an_analysis_whose_number_comes_late_is_ended() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("pipeline"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("pipeline") else { return };
     // The number of the first one comes only when the second one is already asked how far it is.
     browser.value(
         "(() => {

@@ -1,5 +1,6 @@
 //! A browser that a test drives: Chromium by its devtools protocol, over pipes.
 
+use crate::client::{Viewer, stored};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,6 +10,9 @@ use tracewing_testing::{am_root, installed, signal};
 
 /// Time in which Chromium answers at its start.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many times slower pages are, if the environment says so: no test may assume that a page is fast.
+const SLOWER: &str = "SLOWER_PAGES";
 
 /// A page in a browser, which ends with this value.
 pub struct Browser {
@@ -79,6 +83,10 @@ impl Browser {
         }
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         call(self, "Emulation.setDeviceMetricsOverride", size)?;
+        if let Ok(rate) = std::env::var(SLOWER) {
+            let rate: f64 = rate.parse().expect("a number");
+            call(self, "Emulation.setCPUThrottlingRate", json!({ "rate": rate }))?;
+        }
         Ok(())
     }
 
@@ -136,7 +144,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true. It must not be true of an earlier table, or of a partial one.
     pub fn wait(&mut self, expression: &str) {
         let begin = Instant::now();
         while self.value(expression) != true {
@@ -201,6 +209,22 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A viewer of a stored recording, and a browser that shows it; `None` if Chromium is not installed.
+pub fn opened(recording: &str) -> Option<(Viewer, Browser)> {
+    opened_with(|| Viewer::start(&stored(recording)))
+}
+
+/// The same with any viewer.
+pub fn opened_with(start: impl FnOnce() -> Viewer) -> Option<(Viewer, Browser)> {
+    if !installed(&["chromium"]) {
+        return None;
+    }
+    let viewer = start();
+    let mut browser = Browser::start(1280, 720);
+    browser.open(&viewer.address());
+    Some((viewer, browser))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Two recordings are shown above each other on one time scale, and their numbers side by side.
 
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened, opened_with};
 use crate::client::{self, Viewer, stored};
 use serde_json::{Value, json as object};
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use tracewing_testing::{Printed, RunExt, installed};
 /// The first of B's rows in the page.
 const SECOND: u64 = 1 << 33;
 
-fn of_two(a: &str, b: &str) -> Viewer {
+pub fn of_two(a: &str, b: &str) -> Viewer {
     let other = stored(b);
     Viewer::with(&stored(a), tempfile::tempdir().unwrap(), 0, &[other.to_str().unwrap()])
 }
@@ -173,12 +173,7 @@ fn compare_columns(viewer: &Viewer, browser: &mut Browser) {
 
 #[test]
 fn both_are_drawn_on_one_scale_and_the_second_one_is_moved() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = of_two("server", "clerks");
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened_with(|| of_two("server", "clerks")) else { return };
     // A's tracks are above B's, and both are seen.
     let names =
         browser.value("tracewing.shown().filter(({ kind }) => kind === 'recording').map(({ name }) => name)");
@@ -271,12 +266,7 @@ fn busiest(viewer: &Viewer, path: &str) -> u64 {
 
 #[test]
 fn what_is_selected_in_both_is_aligned_and_leads_on_in_its_recording() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = of_two("server", "clerks");
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened_with(|| of_two("server", "clerks")) else { return };
     let rows = [busiest(&viewer, "tracks"), SECOND + busiest(&viewer, "other/tracks")];
     assert_eq!(browser.value("document.querySelector('#align').disabled"), true);
     let length = number(&mut browser, "Math.min(...tracewing.compare().lengths)");
@@ -346,12 +336,7 @@ fn what_is_selected_in_both_is_aligned_and_leads_on_in_its_recording() {
 
 #[test]
 fn an_area_of_both_is_compared_by_name_and_by_number() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = of_two("server", "clerks");
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened_with(|| of_two("server", "clerks")) else { return };
     browser.value("(() => { const input = document.querySelector('#offset'); input.value = '3 ms'; input.dispatchEvent(new Event('change')); })()");
     browser.settle();
     browser.key("m");
@@ -381,7 +366,11 @@ fn an_area_of_both_is_compared_by_name_and_by_number() {
         browser.wait(&format!("(document.querySelector('#details .figures thead')?.textContent ?? document.querySelector('#details .tabs + div p')?.textContent ?? '').match(/{column}|Neither/) !== null"));
     }
     browser.value("document.querySelector('#details [data-tab=samples]').click()");
-    browser.wait("document.querySelectorAll('#details h3').length === 2 && !document.querySelector('#details progress')");
+    // Each has its graph, or a text that says that it has none.
+    let flames = "[...document.querySelectorAll('#details h3')].map((head) => head.nextElementSibling)";
+    browser.wait(&format!(
+        "{flames}.length === 2 && {flames}.every((one) => one && !one.querySelector('progress'))"
+    ));
     // A number leads to the tracks that it sums up, of one recording.
     browser.value("document.querySelector('#details [data-tab=\"\"]').click()");
     browser.wait("!!document.querySelector('#details .figures tbody td .link')");
@@ -487,12 +476,7 @@ fn what_may_lack_something_has_no_difference() {
 
 #[test]
 fn before_the_second_one_begins_there_is_nothing_of_it() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = of_two("server", "clerks");
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened_with(|| of_two("server", "clerks")) else { return };
     let link = "v=1&from=0&to=90000000&area=0-20000000&offset=50000000";
     browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
     let nothing = "document.querySelector('#details').textContent.includes('B has nothing in this area')";
@@ -541,12 +525,7 @@ fn before_the_second_one_begins_there_is_nothing_of_it() {
 
 #[test]
 fn events_of_the_second_one_are_counted_wherever_it_is() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = of_two("server", "clerks");
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened_with(|| of_two("server", "clerks")) else { return };
     let link = "v=1&from=0&to=40000000&offset=50000000&count=sched_switch";
     browser.open(&format!("http://127.0.0.1:{}/#{link}", viewer.port));
     browser.wait("tracewing.marks().isDone");
@@ -578,12 +557,7 @@ pub fn result_of(viewer: &Viewer, other: &str, path: &str, asked: &Value) -> Val
 
 #[test]
 fn the_tabs_of_both_have_the_numbers_of_each() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = of_two("server", "clerks");
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened_with(|| of_two("server", "clerks")) else { return };
     browser.value("(() => { const input = document.querySelector('#offset'); input.value = '3 ms'; input.dispatchEvent(new Event('change')); })()");
     browser.settle();
     browser.key("m");
@@ -661,12 +635,7 @@ fn the_tabs_of_both_have_the_numbers_of_each() {
 
 #[test]
 fn what_the_panel_has_moves_with_b() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = of_two("server", "clerks");
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened_with(|| of_two("server", "clerks")) else { return };
     viewer.ask("other/note", r#"{"add":[{"time":5000000,"track":null,"text":"of B"}]}"#);
     browser.open(&viewer.address());
     let offset = |browser: &mut Browser, text: &str| {
@@ -735,12 +704,7 @@ fn what_the_panel_has_moves_with_b() {
 
 #[test]
 fn a_link_of_two_recordings_says_so_in_one() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("server") else { return };
     let row = busiest(&viewer, "tracks");
     for (link, left) in [
         (format!("area=1000-2000&rows={row}.{}&pin={SECOND}.{row}", SECOND + row), [true, false, false]),

@@ -1,7 +1,7 @@
 //! A search takes the conditions of `list --where`, and says where one is wrong; tracks are filtered by names
 //! and options.
 
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened};
 use crate::client::{Viewer, stored};
 use crate::harness;
 use serde_json::{Value, json as object};
@@ -50,12 +50,7 @@ fn a_condition_finds_what_list_prints() {
 
 #[test]
 fn a_wrong_condition_is_shown_with_its_place_and_can_be_mended() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("server") else { return };
     let type_in = |browser: &mut Browser, text: &str| {
         browser.value(&format!(
             "(() => {{ const field = document.querySelector('#find'); field.focus(); field.value = {}; }})()",
@@ -87,12 +82,7 @@ fn a_wrong_condition_is_shown_with_its_place_and_can_be_mended() {
 
 #[test]
 fn the_filter_of_tracks_matches_as_the_command_line_does() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("clerks"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("clerks") else { return };
     let wrong = browser.value(
         r#"import('/filter.js').then(({ glob }) => [
             ["", "", true], ["", "a", false], ["*", "", true], ["?", "", false], ["*a*b*c", "xxaxxbxxbxc", true],

@@ -1,8 +1,6 @@
 //! Errors of the server are shown to the user, wherever an answer is waited for.
 
-use crate::cdp::Browser;
-use crate::client::{Viewer, stored};
-use tracewing_testing::installed;
+use crate::cdp::{Browser, opened};
 
 /// Makes the server refuse what is asked at these paths.
 const REFUSE: &str = "window.refuse = (...paths) => {
@@ -20,12 +18,7 @@ fn closes(browser: &mut Browser) {
 
 #[test]
 fn errors_of_a_search_a_key_and_a_click_are_shown() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     browser.value("void tracewing.search.start('sched_switch', false)");
     browser.wait("tracewing.search.state?.is_done === true");
     browser.value(&format!("void ({REFUSE})"));

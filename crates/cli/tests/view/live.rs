@@ -1,7 +1,7 @@
 //! A recording is viewed while it is made: the page follows it, and the index that is left is that of the
 //! complete recording.
 
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened_with};
 use crate::client::{self, Viewer};
 use crate::harness::{self, traceable};
 use serde_json::{Value, json as object};
@@ -400,12 +400,9 @@ fn what_lasts_while_nothing_happens_is_drawn_up_to_now() {
 
 #[test]
 fn links_to_what_grows_name_what_lasts() {
-    if !installed(&["chromium"]) {
+    let Some((_viewer, mut browser)) = opened_with(|| Viewer::start(&client::stored("server"))) else {
         return;
-    }
-    let viewer = Viewer::start(&client::stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    };
     // Each row is found by its name, also when all have other numbers and come in another order.
     let found = browser.value(
         "(async () => {
@@ -445,12 +442,9 @@ fn links_to_what_grows_name_what_lasts() {
 
 #[test]
 fn the_page_knows_tracks_again_and_how_long_the_recording_is() {
-    if !installed(&["chromium"]) {
+    let Some((_viewer, mut browser)) = opened_with(|| Viewer::start(&client::stored("clerks"))) else {
         return;
-    }
-    let viewer = Viewer::start(&client::stored("clerks"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    };
     // Two threads that had the same number one after the other, in any order.
     let keys = browser.value(
         "import('/live.js').then(({ each }) => {

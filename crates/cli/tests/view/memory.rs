@@ -1,18 +1,11 @@
 //! What the page keeps is bounded, and what a picture needs is used again for the next one.
 
-use crate::cdp::Browser;
-use crate::client::{Viewer, stored};
+use crate::cdp::opened;
 use serde_json::json as object;
-use tracewing_testing::installed;
 
 #[test]
 fn tiles_have_a_limit_and_pictures_use_their_memory_again() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     // The buffers are full and are used again. What is drawn from time to time stays.
     let kept = browser.value(
         "import('/tiles.js').then(({ Tiles }) => {
@@ -81,12 +74,7 @@ fn tiles_have_a_limit_and_pictures_use_their_memory_again() {
 /// A page that makes elements for each picture leaves a hundred megabytes to the garbage collector.
 #[test]
 fn labels_stay_while_they_say_the_same() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     let found = browser.value(
         "import('/tracks.js').then(({ label }) => {
             const place = document.createElement('div');
@@ -137,12 +125,7 @@ fn labels_stay_while_they_say_the_same() {
 
 #[test]
 fn columns_that_are_alike_are_painted_as_each_by_itself() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     let wrong = browser.value(
         "Promise.all(['pixels', 'classes'].map((name) => import(`/${name}.js`))).then(([{ paint }, { CLASSES, patterns }]) => {
             const [count, width, stride, lines] = [CLASSES.length, 61, 64, 40];
@@ -178,12 +161,7 @@ fn columns_that_are_alike_are_painted_as_each_by_itself() {
 /// Each bucket of each track has a run of its own, and there are more tracks and pixels than fit.
 #[test]
 fn a_picture_of_any_size_is_asked_for_once() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     let rounds = browser.value(
         "Promise.all(['tiles', 'picture'].map((name) => import(`/${name}.js`))).then(async ([{ Tiles }, { Picture }]) => {
             const real = window.fetch;
@@ -235,12 +213,7 @@ fn a_picture_of_any_size_is_asked_for_once() {
 /// A row has another field before the answer of the one before has come.
 #[test]
 fn answers_of_what_a_row_was_before_are_not_kept() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     let kept = browser.value(
         "Promise.all(['tiles', 'api', 'sides'].map((name) => import(`/${name}.js`))).then(async ([{ Tiles }, { series }, { SERIES }]) => {
             const [real, held] = [window.fetch, []];
@@ -269,12 +242,7 @@ fn answers_of_what_a_row_was_before_are_not_kept() {
 
 #[test]
 fn a_server_that_ends_during_an_answer_is_waited_for() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     let found = browser.value(
         "import('/api.js').then(async ({ ask, rows, series, Unreachable }) => {
             const real = window.fetch;

@@ -1,12 +1,12 @@
 //! Notes are kept for the user alone, stay text, and go from one recording to another as a file.
 
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened};
 use crate::client::{Viewer, stored};
 use serde_json::{Value, json as object};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
-use tracewing_testing::{installed, wait_until};
+use tracewing_testing::wait_until;
 
 const HOSTILE: &str = "<img src=x id=own onerror=alert(1)>\u{202e}\"'&\\ </script>";
 
@@ -87,12 +87,7 @@ const DRAWN: &str = "Promise.all([import('/notes.js'), import('/tracks.js')]).th
 
 #[test]
 fn drawing_costs_what_is_seen() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("clerks"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("clerks") else { return };
     let drawn = browser.value(DRAWN);
     let expected: Vec<u64> = (500..=520).filter(|time| time % 2 == 1 || time % 4 == 2).collect();
     assert_eq!(drawn["times"], object!(expected));
@@ -151,12 +146,7 @@ fn they_are_few_and_short() {
 
 #[test]
 fn they_are_written_drawn_saved_and_read() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("server") else { return };
     let write = |browser: &mut Browser, text: &str| {
         browser.wait("document.activeElement.tagName === 'TEXTAREA'");
         browser.value(&format!("void (document.activeElement.value = {})", Value::from(text)));

@@ -1,7 +1,7 @@
 //! Events and spans of programs, samples and system calls are those of `list`, each counted and timed
 //! exactly, at every zoom.
 
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened};
 use crate::client::{Viewer, stored};
 use crate::harness;
 use serde_json::{Value, json as object};
@@ -202,12 +202,7 @@ fn count(viewer: &Viewer, row: &Value) -> u64 {
 
 #[test]
 fn the_page_draws_samples_as_marks_and_names_system_calls() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("pipeline"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((viewer, mut browser)) = opened("pipeline") else { return };
     let first = |kind: &str| {
         let rows = rows(&viewer, kind);
         rows.into_iter().max_by_key(|(row, _)| row["end"].as_u64()).unwrap().0

@@ -1,7 +1,7 @@
 //! Nothing on the page overlaps or is cut off; and the pictures of the docs, which
 //! `cargo xtask demo --pictures` makes from the demo's recording, and from a stored one with locks.
 
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened};
 use crate::client::{Viewer, stored};
 use serde_json::{Value, json as object};
 use std::path::{Path, PathBuf};
@@ -208,12 +208,7 @@ fn all_texts_are_read_well() {
 
 #[test]
 fn keys_say_what_they_need_and_dialogs_fit() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&stored("server"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("server") else { return };
     let said = "!document.querySelector('#notice').hidden && document.querySelector('#notice span').textContent.startsWith(";
     for (key, what) in
         [("y", "Select a state of"), (".", "Select a state first"), ("i", "Choose a track first")]

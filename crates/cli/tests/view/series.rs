@@ -1,6 +1,6 @@
 //! Fields of events as counters: what the server answers, and what the page draws, is what all events say.
 
-use crate::cdp::Browser;
+use crate::cdp::{Browser, opened};
 use crate::client::Viewer;
 use crate::common::{Event, Packet, class, write_trace};
 use serde_json::{Value, json as object};
@@ -241,12 +241,7 @@ fn the_page_draws_a_field_of_an_event_and_links_have_it() {
 
 #[test]
 fn a_track_is_as_high_as_what_is_seen_needs() {
-    if !installed(&["chromium"]) {
-        return;
-    }
-    let viewer = Viewer::start(&crate::client::stored("clerks"));
-    let mut browser = Browser::start(1280, 720);
-    browser.open(&viewer.address());
+    let Some((_viewer, mut browser)) = opened("clerks") else { return };
     // Of columns with the least and the greatest value: the edges, and the shares of both colours.
     let found = browser.value(
         "import('/pixels.js').then(({ levels }) => {
