@@ -37,8 +37,8 @@ Examples:
   tracewing resume server
       continue the recording of the command `server`
 
-A pause is a single store into the memory that programs and recorder share; programs need no message. Kernel events \
-are still recorded.";
+A pause is a single store into the memory that programs and recorder share; programs need no message. Kernel events, \
+samples and probes are still recorded, so a recording of these alone cannot be paused.";
 
 #[derive(Debug, clap::Args)]
 pub struct Common {

@@ -65,6 +65,8 @@ pub(crate) enum NotChanged {
     Message(#[from] WireError),
     #[error("the message has more than a rule")]
     Surplus,
+    #[error("it records no programs, and events of the kernel, samples and probes cannot be paused")]
+    NoPrograms,
     #[error(transparent)]
     Rules(#[from] TooManyRules),
     #[error(transparent)]

@@ -113,10 +113,10 @@ pub enum Action {
     Snapshot,
     /// Completes archives.
     Rotate,
-    /// Pauses the events of programs.
-    Pause,
-    /// Records them again.
-    Resume,
+    /// Records the events of programs again.
+    Start,
+    /// Records none of them until [`Action::Start`].
+    Stop,
     /// Nothing: the event is recorded.
     Notify,
     /// Runs a program without a shell, with the folder of the snapshot or archive as its argument if an
@@ -129,8 +129,8 @@ impl std::fmt::Display for Action {
         match self {
             Self::Snapshot => f.write_str("snapshot"),
             Self::Rotate => f.write_str("rotate"),
-            Self::Pause => f.write_str("pause"),
-            Self::Resume => f.write_str("resume"),
+            Self::Start => f.write_str("start"),
+            Self::Stop => f.write_str("stop"),
             Self::Notify => f.write_str("notify"),
             Self::Run(command) => write!(f, "run {}", command.display()),
         }
@@ -300,6 +300,11 @@ impl Options {
 }
 
 impl Options {
+    /// Whether programs join, and not the kernel alone is recorded.
+    pub(crate) fn records_programs(&self) -> bool {
+        !self.command.is_empty() || self.with.is_some() || self.attach.is_some() || self.all_programs
+    }
+
     /// The words of the command, or of that of the recording whose programs are recorded.
     pub(crate) fn words(&self) -> impl Iterator<Item = String> {
         let other = self.with.as_ref().filter(|_| self.command.is_empty()).map(|with| with.command.clone());

@@ -192,15 +192,16 @@ fn act(
         Action::Notify | Action::Run(_) => return Ok("noted".to_owned()),
         Action::Snapshot => |one| one.snapshot().map(Some),
         Action::Rotate => |one| one.rotate().map(Some),
-        Action::Pause => |one| one.change(&Change::Pause).map(|_| None),
-        Action::Resume => |one| one.change(&Change::Resume).map(|_| None),
+        Action::Start => |one| one.change(&Change::Resume).map(|_| None),
+        Action::Stop => |one| one.change(&Change::Pause).map(|_| None),
     };
     let suits = |one: &Running| match action {
         Action::Snapshot => one.is_flight_recorder,
         Action::Rotate => !one.is_flight_recorder,
         _ => true,
     };
-    let (mut done, mut failed) = (Vec::new(), None);
+    let is_switch = matches!(action, Action::Start | Action::Stop);
+    let (mut done, mut failed, mut unsuited) = (Vec::new(), None, None);
     for is_again in [false, true] {
         for one in targets.iter().filter(|one| suits(one)) {
             match asked(one) {
@@ -210,17 +211,21 @@ fn act(
                 }
                 // Another recorder may have its place since.
                 Err(AskError::NoAnswer(_)) if !is_again => {}
+                // It records the kernel alone, as only it knows.
+                Err(error @ AskError::Refused(..)) if is_switch => unsuited = Some(error.to_string()),
                 Err(error) => failed = Some(error.to_string()),
             }
         }
-        if !done.is_empty() || failed.is_some() {
+        if !done.is_empty() || failed.is_some() || unsuited.is_some() {
             break;
         }
         *targets = self::targets(trigger);
     }
     let line = format!("{action} {}", done.join(", "));
     match failed {
-        None if done.is_empty() => Err(format!("no channel of the session can {action}")),
+        None if done.is_empty() => {
+            Err(unsuited.unwrap_or_else(|| format!("no channel of the session can {action}")))
+        }
         None => Ok(line),
         Some(why) if done.is_empty() => Err(why),
         Some(why) => Err(format!("{why}; {line}")),

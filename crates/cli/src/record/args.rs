@@ -317,7 +317,7 @@ pub struct TriggerArgs {
     pub actions: Vec<Done>,
 
     /// Run the program CMD when an event comes
-    #[arg(long = "exec", value_name = "CMD", hide = true)]
+    #[arg(long = "exec", value_name = "CMD", hide = true, required_if_eq("actions", "exec"))]
     pub exec: Option<OsString>,
 
     /// Not when events come, but when the fullest buffer is PERCENT full
@@ -396,14 +396,16 @@ pub enum Done {
     Snapshot,
     /// Complete the present archives, and begin the next ones
     Rotate,
-    /// Stop recording events of programs
-    #[value(alias = "stop")]
-    Pause,
-    /// Record them again
-    #[value(alias = "start")]
-    Resume,
+    /// Record events of programs again, after `stop`
+    #[value(alias = "resume")]
+    Start,
+    /// Record no events of programs until `start`; the recorders continue
+    #[value(alias = "pause")]
+    Stop,
     /// Nothing else: the trigger's own recording has the event
     Notify,
+    /// Run the program of --exec, as this option alone does
+    Exec,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

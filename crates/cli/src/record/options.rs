@@ -199,15 +199,17 @@ fn triggers(args: &Args) -> Vec<Trigger> {
 }
 
 fn trigger(args: &TriggerArgs) -> Option<Trigger> {
+    let program = args.exec.clone().map(Action::Run);
     let action = |done: &Done| match done {
-        Done::Snapshot => Action::Snapshot,
-        Done::Rotate => Action::Rotate,
-        Done::Pause => Action::Pause,
-        Done::Resume => Action::Resume,
-        Done::Notify => Action::Notify,
+        Done::Snapshot => Some(Action::Snapshot),
+        Done::Rotate => Some(Action::Rotate),
+        Done::Start => Some(Action::Start),
+        Done::Stop => Some(Action::Stop),
+        Done::Notify => Some(Action::Notify),
+        Done::Exec => program.clone(),
     };
-    let actions: Vec<Action> =
-        args.actions.iter().map(action).chain(args.exec.clone().map(Action::Run)).collect();
+    let last = program.clone().filter(|_| !args.actions.contains(&Done::Exec));
+    let actions: Vec<Action> = args.actions.iter().filter_map(action).chain(last).collect();
     let when = match (args.when_full, args.when_size) {
         (Some(percent), _) => When::Full(percent),
         (None, Some(size)) => When::Size(size),

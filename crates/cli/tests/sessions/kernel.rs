@@ -1,6 +1,6 @@
 //! Channels for events of the kernel: in buffers of their own, of sizes and modes of their own.
 
-use crate::background::Background;
+use crate::background::{Background, Pilot};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,6 +92,33 @@ fn full_buffers_of_the_kernel_fire_triggers() {
         }
         mark.exists()
     });
+    sessions.succeeds("session stop web");
+}
+
+/// It would be shown as paused, and still record.
+#[test]
+fn a_channel_of_kernel_events_alone_is_not_paused() {
+    if !traceable(tracewing_kernel::privileges()) {
+        return;
+    }
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.succeeds("channel add web kernel -k sys_enter_getppid");
+    sessions.succeeds("trigger add web halt -e pilot:count --do stop --at-most-every 3600");
+    let folder = sessions.start("web");
+    let why = "it records no programs, and events of the kernel, samples and probes cannot be paused";
+    let state = |channel: &str| sessions.channel("web", channel)["state"].clone();
+    for line in ["pause web/kernel", "resume web/kernel"] {
+        let said = sessions.fails(line);
+        assert!(said.contains(why), "{said}");
+    }
+    assert_eq!(state("kernel"), "recording");
+    Pilot::start(&sessions).emit(1);
+    wait_until("the other channel has stopped", || state("main") == "paused");
+    assert_eq!(state("kernel"), "recording");
+    let log = || fs::read_to_string(folder.join("halt.log")).unwrap();
+    wait_until("it is said", || log().contains("fired: "));
+    assert!(log().contains("fired: stop web/main\n"), "{}", log());
     sessions.succeeds("session stop web");
 }
 

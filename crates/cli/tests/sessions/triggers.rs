@@ -115,27 +115,65 @@ fn sizes_and_full_buffers_fire_as_well() {
 }
 
 #[test]
-fn archives_end_when_an_event_comes_and_pauses_begin() {
+fn archives_end_and_recording_stops_and_starts_when_events_come() {
     let sessions = Background::new();
     sessions.succeeds("session create web -e pilot:*");
-    sessions.succeeds("trigger add web round -e pilot:count --where number==100 --do rotate --do pause");
-    sessions.succeeds(
-        "trigger add web wrong -e pilot:count --where number==100 --do snapshot --exec /no/such/program",
+    let add = |line: &str| sessions.succeeds(&format!("trigger add web {line}"));
+    add("round -e pilot:count --where number==100 --do rotate --do stop");
+    add("go -e pilot:count --where number==400 --do start --do exec --do notify --exec /bin/echo");
+    add("wrong -e pilot:count --where number==100 --do snapshot --exec /no/such/program");
+    let folder = sessions.start("web");
+    let state_is = |state: &str| {
+        let is = || sessions.channel("web", "main")["state"] == state;
+        wait_until("it is in this state", is);
+    };
+    let mut pilot = Pilot::start(&sessions);
+    let threads = pilot.emit(99) / 99;
+    pilot.emit(1);
+    state_is("paused");
+    pilot.emit(250);
+    state_is("paused");
+    pilot.emit(50);
+    state_is("recording");
+    pilot.emit(100);
+    sessions.succeeds("session stop web");
+    let main = folder.join("main");
+    let archives: Vec<PathBuf> =
+        fs::read_dir(main.join("archives")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(archives.len(), 2, "{archives:?}");
+    let mut times = vec![0; 501];
+    for event in list(&main).iter().filter(|event| event.name == "pilot:count") {
+        times[event.payload["number"].as_u64().unwrap() as usize] += 1;
+    }
+    assert!(times[1..=99].iter().chain(&times[401..]).all(|times| *times == threads), "{times:?}");
+    assert!(times[101..=350].iter().all(|times| *times == 0), "{times:?}");
+    let log = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let wrong = log("wrong.log");
+    assert!(
+        wrong.contains("no channel of the session can snapshot") && wrong.contains("/no/such/program: "),
+        "{wrong}"
     );
+    assert!(log("round.log").contains("fired: stop web/main"), "{}", log("round.log"));
+    let go = log("go.log");
+    assert!(go.contains("fired: start web/main") && go.contains("fired: /bin/echo has run"), "{go}");
+}
+
+#[test]
+fn actions_have_the_names_that_they_had_before_and_exec_needs_a_program() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    let fails = |line: &str, why: &str| {
+        let said = sessions.fails(&format!("trigger add web x -e pilot:count {line}"));
+        assert!(said.contains(why), "{line}: {said}");
+    };
+    fails("--do exec", "--exec <CMD>");
+    fails("--do nothing", "[possible values: snapshot, rotate, start, stop, notify, exec]");
+    sessions.succeeds("trigger add web x -e pilot:count --do pause --do resume --at-most-every 3600");
     let folder = sessions.start("web");
     let mut pilot = Pilot::start(&sessions);
-    pilot.emit(200);
-    wait_until("it is paused", || sessions.channel("web", "main")["state"] == "paused");
-    let before = pilot.emit(0);
-    pilot.emit(200);
+    pilot.emit(1);
+    let log = || fs::read_to_string(folder.join("x.log")).unwrap();
+    wait_until("both are done", || log().contains("fired: start web/main"));
+    assert!(log().contains("fired: stop web/main"), "{}", log());
     sessions.succeeds("session stop web");
-    let archives: Vec<PathBuf> =
-        fs::read_dir(folder.join("main/archives")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(archives.len(), 2, "{archives:?}");
-    assert_eq!(crate::counted(&folder.join("main")), before);
-    let log = fs::read_to_string(folder.join("wrong.log")).unwrap();
-    assert!(
-        log.contains("no channel of the session can snapshot") && log.contains("/no/such/program: "),
-        "{log}"
-    );
 }

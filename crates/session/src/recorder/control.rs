@@ -61,6 +61,9 @@ impl Recorder<'_> {
                 self.changes.majors = word;
                 self.mask_changed(format!("{what} --major {}", Majors(majors)));
             }
+            Control::Pause | Control::Resume if !self.options.records_programs() => {
+                return Err(NotChanged::NoPrograms);
+            }
             Control::Pause => {
                 self.changes.is_paused = true;
                 self.mask_changed("pause".to_owned());

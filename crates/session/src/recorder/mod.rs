@@ -104,7 +104,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
             Subject::Processes { found: Found::of_recording(with)?, children: true }
         }
         (None, None) if options.command.is_empty() && options.all_programs => Subject::Programs,
-        (None, None) if options.command.is_empty() && options.system_wide => Subject::Machine,
+        (None, None) if !options.records_programs() && options.system_wide => Subject::Machine,
         _ => Subject::Command(Command::find(&options.command)?),
     };
     let clock = TraceClock::new(options.clock)?;
