@@ -15,6 +15,8 @@ pub const FLUSH: Duration = Duration::from_millis(200);
 /// Longest interval between two looks: a burst that begins right after a look must fit into the buffers for
 /// so long.
 pub const LONGEST_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval that is enough for a short flush time: a shorter one only wakes an idle recorder more often.
+const SHORT_ENOUGH: Duration = Duration::from_millis(4);
 /// Shortest interval between two looks.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// How full a buffer may be at a look.
@@ -34,9 +36,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A timer whose first look is due. With a short flush time the intervals are always short.
+    /// A timer whose first look is due. With a short flush time the intervals are always short. A look writes
+    /// what would be too old at the next one, so the longest interval is less than the flush time.
     pub fn new(flush: Duration) -> Self {
-        let longest = LONGEST_INTERVAL.min(flush / 4).max(SHORTEST_INTERVAL);
+        let least = SHORT_ENOUGH.min(flush * 3 / 4);
+        let longest = (flush / 4).max(least).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
         let now = Instant::now();
         Self { longest, interval: Duration::ZERO, looked: now, emptied: now }
     }
@@ -82,6 +86,16 @@ mod tests {
         // Half full in 2 ms, however long the previous look took.
         assert_eq!(after(2, 0.5, 2), SHORTEST_INTERVAL);
         assert_eq!(after(0, 1.0, 0), SHORTEST_INTERVAL);
+    }
+
+    #[test]
+    fn intervals_are_shorter_than_the_flush_time() {
+        let longest = |flush: u64| Pace::new(Duration::from_millis(flush)).longest().as_micros();
+        let expected =
+            [(1, 1_000), (4, 3_000), (5, 3_750), (8, 4_000), (16, 4_000), (100, 25_000), (1_000, 50_000)];
+        for (flush, micros) in expected {
+            assert_eq!(longest(flush), micros, "{flush} ms");
+        }
     }
 
     #[test]

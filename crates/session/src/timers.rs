@@ -29,6 +29,11 @@ impl Timers {
         self.pace.remaining()
     }
 
+    /// Whether a look is due, or so soon that the thread is not to be woken for it again.
+    pub(crate) fn is_due(&self) -> bool {
+        self.remaining() <= self.pace.longest() / 4
+    }
+
     /// A look is taken now. Gives the longest time to the next one.
     pub(crate) fn look(&mut self, now: Instant) -> Duration {
         self.pace.looked(now, now, &Found::default());

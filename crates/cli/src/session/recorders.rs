@@ -31,9 +31,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Lines that a recorder has said, and that are printed at its end: the last ones.
 const MOST_SAID: usize = 50;
 
-/// Milliseconds between two looks of a trigger's recorder at its buffers, and how much of what has fired it
-/// keeps.
-const LOOK_OF_TRIGGERS: &str = "4";
+/// Milliseconds within which a trigger's recorder takes what programs write, and how much of what has fired
+/// it keeps.
+const LOOK_OF_TRIGGERS: &str = "5";
 const SIZE_OF_TRIGGERS: &str = "16M";
 
 /// The recorders of a session.

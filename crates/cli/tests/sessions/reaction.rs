@@ -19,7 +19,7 @@ const FEW: u64 = 10;
 /// Time for what a trigger does after it has acted, and more than the time between two looks at the buffers,
 /// within which rounds begin at different moments.
 const PAUSE: Duration = Duration::from_millis(30);
-const LOOK_US: u64 = 4000;
+const LOOK_US: u64 = 5000;
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64

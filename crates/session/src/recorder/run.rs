@@ -29,7 +29,7 @@ impl Recorder<'_> {
             }
             self.describe_found();
             self.ask_parents();
-            if self.timers.remaining().is_zero() {
+            if self.timers.is_due() {
                 self.look();
             }
             self.look_at_archives();
