@@ -155,15 +155,15 @@ pub(crate) fn is_recorders(name: &OsStr) -> bool {
 }
 
 /// The addresses for programs to connect to: of the recorder that listens at `own`, and of those that record
-/// this one (`outer`, this process's value of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE)). Also says
-/// whether that is more than programs join.
-pub(crate) fn sockets(own: &Path, outer: Option<&OsStr>) -> (OsString, bool) {
+/// this one (`outer`, this process's value of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE)), as far as
+/// programs join so many. Also says how many there are.
+pub(crate) fn sockets(own: &Path, outer: Option<&OsStr>) -> (OsString, usize) {
     let outer =
         outer.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b':').map(OsStr::from_bytes);
     // Those of recordings that are over stay in the environment of processes that outlive them.
     let living: Vec<&OsStr> = outer.filter(|path| !path.is_empty() && Path::new(path).exists()).collect();
     let all: Vec<&OsStr> = [own.as_os_str()].into_iter().chain(living).collect();
-    (all[..all.len().min(MOST_RECORDERS)].join(OsStr::new(":")), all.len() > MOST_RECORDERS)
+    (all[..all.len().min(MOST_RECORDERS)].join(OsStr::new(":")), all.len())
 }
 
 /// Root's programs often become other users, which cannot enter root's runtime folder.
@@ -266,17 +266,17 @@ mod tests {
         let paths: Vec<PathBuf> = (0..8).map(|number| folder.path().join(number.to_string())).collect();
         let own = Path::new("/own");
         let list_with = |outer: &str| {
-            let (value, is_more) = sockets(own, Some(OsStr::new(outer)));
-            (value.into_string().unwrap(), is_more)
+            let (value, all) = sockets(own, Some(OsStr::new(outer)));
+            (value.into_string().unwrap(), all)
         };
-        assert_eq!(sockets(own, None), ("/own".into(), false));
-        assert_eq!(list_with(&format!("::{}:/no/such", paths[0].display())), ("/own".to_owned(), false));
+        assert_eq!(sockets(own, None), ("/own".into(), 1));
+        assert_eq!(list_with(&format!("::{}:/no/such", paths[0].display())), ("/own".to_owned(), 1));
         paths.iter().for_each(|path| fs::write(path, "").unwrap());
         let one = paths[0].display().to_string();
-        assert_eq!(list_with(&format!(":{one}:/no/such")), (format!("/own:{one}"), false));
+        assert_eq!(list_with(&format!(":{one}:/no/such")), (format!("/own:{one}"), 2));
         let all = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":");
-        let (value, is_more) = list_with(&all);
-        assert_eq!((value.split(':').count(), is_more), (8, true));
+        let (value, all) = list_with(&all);
+        assert_eq!((value.split(':').count(), all), (8, 9));
         assert!(value.starts_with(&format!("/own:{one}:")));
     }
 

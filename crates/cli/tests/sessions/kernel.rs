@@ -1,7 +1,10 @@
 //! Channels for events of the kernel: in buffers of their own, of sizes and modes of their own.
 
 use crate::background::{Background, Pilot};
+use crate::counted;
+use crate::recorded::{Event, list};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tracewing_testing::{traceable, wait_until};
@@ -120,6 +123,56 @@ fn a_channel_of_kernel_events_alone_is_not_paused() {
     wait_until("it is said", || log().contains("fired: "));
     assert!(log().contains("fired: stop web/main\n"), "{}", log());
     sessions.succeeds("session stop web");
+}
+
+#[test]
+fn an_event_of_the_kernel_fires_a_snapshot_that_has_it() {
+    if !traceable(tracewing_kernel::privileges()) {
+        return;
+    }
+    let sessions = Background::new();
+    // Nothing else makes this call.
+    let call = "sys_enter_sched_rr_get_interval";
+    sessions.succeeds(&format!("session create flight --flight-recorder -k {call}"));
+    sessions.succeeds(&format!("trigger add flight hit -k {call} --do snapshot --do notify"));
+    let folder = sessions.start("flight");
+    let is_it = |event: &Event| event.name.ends_with("sched_rr_get_interval");
+    let events = |trace: PathBuf| list(&trace).iter().filter(|event| is_it(event)).count();
+    let snapshots = || sessions.channel("flight", "main")["snapshots"].as_u64().unwrap();
+    assert_eq!(snapshots(), 0, "nothing has come to pass");
+    let mut interval = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time lives through the call.
+    assert_eq!(unsafe { libc::sched_rr_get_interval(0, &raw mut interval) }, 0);
+    wait_until("the snapshot is taken", || snapshots() == 1);
+    sessions.succeeds("session stop flight");
+    assert_eq!([folder.join("hit"), folder.join("main/snapshot-1")].map(events), [1, 1]);
+    let log = fs::read_to_string(folder.join("hit.log")).unwrap();
+    assert!(log.contains("fired: snapshot") && log.contains("fired: noted"), "{log}");
+}
+
+#[test]
+fn a_channel_of_probes_records_the_programs_of_the_machine() {
+    if !traceable(tracewing_kernel::privileges()) {
+        return;
+    }
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.succeeds("channel add web probes --system-wide --no-kernel --probe libc.so.6:getppid");
+    let folder = sessions.start("web");
+    for _ in 0..100 {
+        // SAFETY: it takes nothing.
+        std::hint::black_box(unsafe { libc::getppid() });
+    }
+    let emitted = Pilot::start(&sessions).emit(10);
+    sessions.succeeds("session stop web");
+    // The kernel's number of this thread may be another one than it has here.
+    let mut calls: BTreeMap<i64, u64> = BTreeMap::new();
+    for event in list(&folder.join("probes")) {
+        assert_eq!(event.name, "libc.so.6:getppid", "no other events");
+        *calls.entry(event.tid).or_default() += 1;
+    }
+    assert!(calls.values().any(|calls| *calls == 100), "{calls:?}");
+    assert_eq!(counted(&folder.join("main")), emitted);
 }
 
 /// A program that makes a file.

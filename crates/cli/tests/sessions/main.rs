@@ -142,6 +142,29 @@ fn programs_join_eight_recordings_and_a_session_with_more_does_not_start() {
 }
 
 #[test]
+fn what_gets_no_events_of_a_ninth_recording_is_said() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web");
+    for number in 2..=7 {
+        sessions.succeeds(&format!("channel add web c{number}"));
+    }
+    sessions.start("web");
+    let notes =
+        |output: &str| sessions.succeeds(&format!("record --no-kernel -o {output} -- /bin/true")).notes();
+    let said = notes("eighth");
+    assert!(!said.contains("recordings at most"), "{said}");
+    sessions.succeeds("channel add web c8");
+    let said = notes("ninth");
+    assert!(
+        said.contains(
+            "programs join 8 recordings at most: the newest 1 of those of all programs get no events"
+        ),
+        "{said}"
+    );
+    sessions.succeeds("session stop web");
+}
+
+#[test]
 fn a_recorder_that_is_killed_is_in_nobodys_way() {
     let sessions = Background::new();
     sessions.succeeds("session create web -e pilot:*");

@@ -5,7 +5,6 @@ use super::{Observer, Recorder, Subject, Watches};
 use std::collections::HashMap;
 use std::env;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -232,13 +231,13 @@ fn child(
         Subject::Command(command) => command,
     };
     let outer = env::var_os(SOCKET_VARIABLE);
-    let (sockets, is_too_many) = sockets(listener.path(), outer.as_deref());
-    if is_too_many {
+    let (sockets, recorders) = sockets(listener.path(), outer.as_deref());
+    if recorders > MOST_RECORDERS {
         join.note(
             "this is one recording in too many others: the outermost gets no events of programs".to_owned(),
         );
     }
-    let joined = sockets.as_bytes().split(|byte| *byte == b':').count();
+    let joined = recorders.min(MOST_RECORDERS);
     let surplus = (joined + listing::listed()).saturating_sub(MOST_RECORDERS);
     if surplus > 0 {
         join.note(format!(
