@@ -50,9 +50,11 @@ pub struct Options {
 }
 
 /// Units of systemd in `contrib/systemd`, and where Debian has them.
-const UNITS: [(&str, &str); 2] = [
+const UNITS: [(&str, &str); 4] = [
     ("tracewing.service", "usr/lib/systemd/system/tracewing.service"),
+    ("tracewing.path", "usr/lib/systemd/system/tracewing.path"),
     ("user/tracewing.service", "usr/lib/systemd/user/tracewing.service"),
+    ("user/tracewing.path", "usr/lib/systemd/user/tracewing.path"),
 ];
 
 /// Shells, and where Debian has their completions.

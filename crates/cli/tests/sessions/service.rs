@@ -276,9 +276,9 @@ fn units_of_systemd_are_valid() {
     }
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/systemd");
-    for unit in ["tracewing.service", "user/tracewing.service"] {
+    for unit in ["tracewing.service", "tracewing.path", "user/tracewing.service", "user/tracewing.path"] {
         let text = fs::read_to_string(root.join(unit)).unwrap();
-        let path = folder.path().join("tracewing.service");
+        let path = folder.path().join(Path::new(unit).file_name().unwrap());
         // The program is not installed here, nor its manual page.
         let text =
             text.replace("/usr/bin/tracewing", harness::TRACEWING).replace("man:tracewing(1)", "https://x");
