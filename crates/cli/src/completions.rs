@@ -2,6 +2,7 @@
 //! columns, which options take files and folders, and in bash the names of sessions.
 
 use crate::table::reference::View;
+use crate::top;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
@@ -74,8 +75,12 @@ fn columns(path: &str, views: &[View]) -> Vec<&'static str> {
         let rest = view.command.strip_prefix(path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ',']) || rest.starts_with(" --"))
     };
+    let of_top = match path {
+        "top" => top::heads(),
+        _ => Vec::new(),
+    };
     let mut names = Vec::new();
-    for head in views.iter().filter(is_of_it).flat_map(|view| &view.heads) {
+    for head in views.iter().filter(is_of_it).flat_map(|view| &view.heads).chain(&of_top) {
         if !names.contains(&head.name) {
             names.push(head.name);
         }
@@ -149,6 +154,9 @@ mod tests {
         let views = crate::views();
         assert!(columns("threads", &views).contains(&"blocked_ns"));
         assert!(columns("sched", &views).is_empty() && columns("", &views).is_empty());
+        for column in ["blocked_ns", "polls", "owner", "calls"] {
+            assert!(columns("top", &views).contains(&column), "{column}");
+        }
         assert_ne!(columns("sched latency", &views), columns("latency", &views));
     }
 }

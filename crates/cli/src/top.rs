@@ -24,7 +24,7 @@ use crate::owner::Which;
 use crate::progress::Watch;
 use crate::record::parse_seconds;
 use crate::screen::{Form, stdout};
-use crate::table::{Cell, Choice, First, Sort, TableOptions, check, write_json};
+use crate::table::{Cell, Choice, First, Head, Sort, TableOptions, check, write_json};
 use anyhow::{Result, ensure};
 use screen::Live;
 use shown::{Shown, Wish};
@@ -111,6 +111,11 @@ impl Args {
         table.format.format = format;
         table
     }
+}
+
+/// The columns of all of its tables.
+pub fn heads() -> Vec<Head> {
+    View::ALL.into_iter().flat_map(View::heads).collect()
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -78,11 +78,23 @@ License: Apache-2.0 or MIT
  .
 ";
 
+/// Run before the package is removed: its unit stops, and nothing of systemd's refers to it any more.
+const BEFORE_REMOVAL: &str = "\
+#!/bin/sh
+set -e
+if [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl disable --now tracewing.service || true
+fi
+";
+
 /// Run after the package is removed. When it is purged, folders that its programs and its unit have made for
 /// root go, too, unless there is anything in them.
 const AFTER_REMOVAL: &str = "\
 #!/bin/sh
 set -e
+if [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || true
+fi
 if [ \"$1\" = purge ]; then
     for folder in /var/lib/tracewing/sessions/service-*-* /var/lib/tracewing/sessions /var/lib/tracewing \\
         /run/tracewing; do
@@ -250,9 +262,11 @@ fn build(tree: &Path, out: &Path) -> Result<PathBuf> {
     let sums = output(Command::new("sh").args(["-c", sums, "sh"]).arg(tree))?;
     write(&tree.join("DEBIAN/control"), control.as_bytes())?;
     write(&tree.join("DEBIAN/md5sums"), &sums)?;
-    let after_removal = tree.join("DEBIAN/postrm");
-    write(&after_removal, AFTER_REMOVAL.as_bytes())?;
-    fs::set_permissions(&after_removal, fs::Permissions::from_mode(0o755))?;
+    for (name, script) in [("prerm", BEFORE_REMOVAL), ("postrm", AFTER_REMOVAL)] {
+        let path = tree.join("DEBIAN").join(name);
+        write(&path, script.as_bytes())?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
     // Times of files are those of the commit, so that they do not depend on when the package is made.
     let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(epoch) => epoch,

@@ -20,8 +20,13 @@ tracewing threads /trace -n 3
 tracewing locks /trace -n 3
 test -n \"$(tracewing list -n 1 /trace)\"
 test -s /usr/share/man/man1/tracewing-record.1.gz
+test $(ls /usr/share/man/man1/tracewing*.1.gz | wc -l) -gt 30
+gzip -t /usr/share/man/man1/tracewing*.1.gz
 test -s /usr/lib/systemd/system/tracewing.service
-test -s /usr/share/bash-completion/completions/tracewing
+test -s /usr/lib/systemd/user/tracewing.service
+for shell in bash-completion/completions/ zsh/vendor-completions/_ fish/vendor_completions.d/; do
+    grep -q breakdown /usr/share/${shell}tracewing*
+done
 PATH=$PATH:/usr/lib/tracewing/examples
 tracewing record -q -o /slow -- quotes --seconds 2
 tracewing latency /slow --begin quotes:request --end quotes:answer --match '$task' -n 1
@@ -91,6 +96,7 @@ ExecStart=/bin/sh -ex /trial
 
 /// Root's unit: a session of programs of two users and one of the kernel; the service is killed and continues
 /// them, a recorder is killed and replaced, and nothing is left when the unit is stopped. Then a user's unit.
+/// Removing the package stops a unit that is enabled.
 const UNITS_TRIAL: &str = "
 trap 'test $? = 0 || journalctl --no-pager -n 50' EXIT
 dpkg -i /tracewing.deb
@@ -140,6 +146,11 @@ test -n \"$(tracewing list -n 1 own/*/main)\"
 END
 setpriv --reuid=ann --regid=ann --init-groups env HOME=/srv/ann XDG_RUNTIME_DIR=/run/user/$(id -u ann) sh /ann
 if pgrep -l ^tracewing; then exit 1; fi
+
+systemctl enable --now tracewing
+dpkg -r tracewing
+if pgrep -l ^tracewing; then exit 1; fi
+test ! -e /etc/systemd/system/multi-user.target.wants/tracewing.service
 touch /good
 ";
 
