@@ -51,6 +51,7 @@ pub enum Comparison {
     /// Analysing a recording: events a second of one CPU, and memory
     #[command(after_help = "Examples:\n  \
         cargo xtask bench analyse                  a recording of 100 million events, made in the target folder: 15 minutes\n  \
+        cargo xtask bench analyse --page           the same, and writes docs/reports/performance-analyse.md\n  \
         cargo xtask bench analyse --millions 10    a smaller one\n  \
         cargo xtask bench analyse --quick          to see that everything works")]
     Analyse(Analyse),
@@ -167,6 +168,9 @@ pub struct Analyse {
     /// A short run: its figures mean little
     #[arg(long)]
     quick: bool,
+    /// Write docs/reports/performance-analyse.md
+    #[arg(long, conflicts_with = "quick")]
+    page: bool,
 }
 
 /// What `bench preload` accepts.
@@ -409,6 +413,9 @@ fn analyse(options: &Analyse) -> Result<()> {
     let mut bench = bench("analyse", false, &[], None, options.quick)?;
     bench.args(["--millions", &options.millions.to_string()]);
     bench.arg("--disk").arg(target_folder()?);
+    if options.page {
+        bench.arg("--page").arg(crate::root()?.join(PAGES));
+    }
     run_command(&mut bench)
 }
 

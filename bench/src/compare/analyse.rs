@@ -2,17 +2,16 @@
 //! of a recording of the kernel and of a program with tasks. The recording is made by `analyse/trace.rs`, and
 //! removed afterwards.
 
+mod report;
 pub mod trace;
 
 use crate::compare::figures::Rounds;
+use crate::compare::machine;
 use crate::compare::process::{measuring_cpu, pinned};
 use crate::compare::read::side::{self, Took};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
-
-/// What is required of one CPU, events a second.
-const LEAST_RATE: f64 = 5e6;
 
 /// How often each analysis is measured, on one CPU and on all in turn.
 const ROUNDS: usize = 5;
@@ -38,12 +37,24 @@ pub struct Options {
     /// A million events, to see that everything works: its figures mean little
     #[arg(long)]
     quick: bool,
+    /// Write a page into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "quick")]
+    page: Option<PathBuf>,
     /// The folder in which the recording is made [default: the system's for temporary files]
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
     /// The program `tracewing`
     #[arg(long)]
     tracewing: PathBuf,
+}
+
+/// What an analysis took: millions of events a second of the clock, and the largest resident memory in MiB.
+struct Measured {
+    name: &'static str,
+    one: Rounds,
+    all: Rounds,
+    peak_one: f64,
+    peak_all: f64,
 }
 
 /// Makes the recording, measures, prints.
@@ -53,49 +64,29 @@ pub fn run(options: &Options) -> Result<()> {
         None => tempfile::tempdir(),
     };
     let folder = folder.context("cannot make a folder for the recording")?;
+    let machine = machine::describe(folder.path());
     let path = folder.path().join("recording");
-    let made = trace::make(
-        &path,
-        if options.quick { 1 } else { options.millions } * 1_000_000,
-        trace::Lives::SHORT,
-    )?;
-    println!(
-        "{} events, {} of them switches of threads, {} polls of {} tasks by {} threads, {} MiB\n",
-        made.events,
-        made.switches,
-        made.polls,
-        made.tasks,
-        made.threads,
-        made.bytes >> 20
-    );
+    let events = if options.quick { 1 } else { options.millions } * 1_000_000;
+    let made = trace::make(&path, events, trace::Lives::SHORT)?;
     let rounds = if options.quick { 1 } else { ROUNDS };
-    println!(
-        "{:24}{:>22}{:>22}{:>28}{:>12}",
-        "M events/s of the clock", "one CPU", "all CPUs", "all CPUs/one CPU", "peak MiB"
-    );
-    let mut slowest = f64::INFINITY;
+    let mut measured = Vec::new();
     for (name, arguments) in ANALYSES {
-        let (mut one, mut all, mut most) = (Rounds::default(), Rounds::default(), 0_f64);
+        eprintln!("bench: {name}");
+        let mut of =
+            Measured { name, one: Rounds::default(), all: Rounds::default(), peak_one: 0.0, peak_all: 0.0 };
         for _ in 0..rounds {
             let measure = || side::run(Command::new(&options.tracewing).args(arguments).arg(&path));
             let rate = |took: Took| made.events as f64 / took.seconds / 1e6;
-            let single = pinned(measuring_cpu()?, measure)?;
-            let free = measure()?;
-            most = most.max(single.peak).max(free.peak);
-            one.0.push(rate(single));
-            all.0.push(rate(free));
+            let (one, all) = (pinned(measuring_cpu()?, measure)?, measure()?);
+            of.one.0.push(rate(one));
+            of.all.0.push(rate(all));
+            (of.peak_one, of.peak_all) = (of.peak_one.max(one.peak), of.peak_all.max(all.peak));
         }
-        let ratio = all.ratio_to(&one);
-        println!("{name:24}{:>22}{:>22}{:>28}{most:12.1}", spread(&one), spread(&all), spread(&ratio));
-        slowest = slowest.min(one.median());
+        measured.push(of);
     }
-    println!("\nslowest on one CPU: {slowest:.2} M events/s (at least {:.0})", LEAST_RATE / 1e6);
-    ensure!(options.quick || slowest >= LEAST_RATE / 1e6, "an analysis is too slow");
-    Ok(())
-}
-
-/// The median, the least and the most.
-fn spread(rounds: &Rounds) -> String {
-    let (least, most) = rounds.range();
-    format!("{:.2} ({least:.2} to {most:.2})", rounds.median())
+    let page = report::page(&machine, &made, &measured, rounds);
+    print!("{page}");
+    let Some(folder) = &options.page else { return Ok(()) };
+    let path = folder.join("performance-analyse.md");
+    std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -8,7 +8,7 @@
 //! | `side` | runs a process and measures it |
 //! | `report` | the results, for a terminal and as a page |
 //!
-//! All sides run on one CPU, in turn, round by round.
+//! All sides run on one CPU, in turn, round by round; what uses several CPUs runs once more on all of them.
 
 mod checksum;
 pub mod reader;
@@ -56,12 +56,21 @@ enum Task {
     Merged,
     TheirText,
     Text,
+    TextOnAll,
     TheirCount,
     Count,
+    Stats,
+    StatsOnAll,
+    Convert,
+    ConvertOnAll,
     Bytes,
 }
 
 impl Task {
+    fn uses_all_cpus(self) -> bool {
+        matches!(self, Task::TextOnAll | Task::StatsOnAll | Task::ConvertOnAll)
+    }
+
     fn title(self) -> &'static str {
         match self {
             Task::TheirFields => "babeltrace2, every field, to sink.utils.dummy",
@@ -69,8 +78,13 @@ impl Task {
             Task::Merged => "tracewing, every field, merged",
             Task::TheirText => "babeltrace2, text",
             Task::Text => "tracewing list",
+            Task::TextOnAll => "tracewing list, all CPUs",
             Task::TheirCount => "babeltrace2 | grep -c, events of a name",
             Task::Count => "tracewing stats -e, events of a name",
+            Task::Stats => "tracewing stats",
+            Task::StatsOnAll => "tracewing stats, all CPUs",
+            Task::Convert => "tracewing convert, to CTF 2",
+            Task::ConvertOnAll => "tracewing convert, to CTF 2, all CPUs",
             Task::Bytes => "the same files mapped and added up",
         }
     }
@@ -96,14 +110,19 @@ impl Measured {
     }
 }
 
-const ALL: [Task; 8] = [
+const ALL: [Task; 13] = [
     Task::TheirFields,
     Task::Fields,
     Task::Merged,
     Task::TheirText,
     Task::Text,
+    Task::TextOnAll,
     Task::TheirCount,
     Task::Count,
+    Task::Stats,
+    Task::StatsOnAll,
+    Task::Convert,
+    Task::ConvertOnAll,
     Task::Bytes,
 ];
 /// babeltrace2 2.0 does not read CTF 2.
@@ -156,13 +175,22 @@ fn measure(
 ) -> Result<Measured> {
     let cpu = measuring_cpu()?;
     let me = std::env::current_exe().context("cannot determine this program's path")?;
+    let converted = trace.with_extension("converted");
     let mut runs: Vec<(Task, Vec<Took>)> = tasks.iter().map(|task| (*task, Vec::new())).collect();
     // The first round brings the files into memory, and is thrown away.
     for round in 0..=rounds {
         for (task, runs) in &mut runs {
-            let took = pinned(cpu, || side::run(&mut command(*task, &options.tracewing, &me, trace, name)))?;
+            let mut command = command(*task, &options.tracewing, &me, trace, name);
+            if matches!(task, Task::Convert | Task::ConvertOnAll) {
+                command.arg("-o").arg(&converted);
+            }
+            let mut measure = || side::run(&mut command);
+            let took = if task.uses_all_cpus() { measure()? } else { pinned(cpu, measure)? };
             if round > 0 {
                 runs.push(took);
+            }
+            if converted.exists() {
+                std::fs::remove_dir_all(&converted)?;
             }
         }
     }
@@ -187,7 +215,9 @@ fn command(task: Task, tracewing: &Path, me: &Path, trace: &Path, name: &str) ->
         Task::Fields => of(me, &["reader", "fields"]),
         Task::Merged => of(me, &["reader", "merged"]),
         Task::Bytes => of(me, &["reader", "bytes"]),
-        Task::Text => of(tracewing, &["list"]),
+        Task::Text | Task::TextOnAll => of(tracewing, &["list"]),
         Task::Count => of(tracewing, &["stats", "-e", name]),
+        Task::Stats | Task::StatsOnAll => of(tracewing, &["stats"]),
+        Task::Convert | Task::ConvertOnAll => of(tracewing, &["convert", "--format", "ctf2"]),
     }
 }

@@ -35,6 +35,16 @@ pub trait Sink {
     /// They cannot be written; the listing ends.
     fn events(&mut self, lines: &[u8]) -> io::Result<()>;
 
+    /// Takes lines as [`Self::events`] does, and leaves none. A sink that keeps them may leave other memory.
+    ///
+    /// # Errors
+    /// They cannot be written; the listing ends.
+    fn take(&mut self, lines: &mut Vec<u8>) -> io::Result<()> {
+        let taken = self.events(lines);
+        lines.clear();
+        taken
+    }
+
     /// Takes a line about a loss. Lines of events that precede it may come later, in a batch.
     ///
     /// # Errors

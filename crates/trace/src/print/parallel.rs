@@ -8,6 +8,7 @@ use crate::Error;
 use crate::merge::messages::{Handoff, Merge};
 use crate::merge::slices::Slice;
 use crate::open::recording::Recording;
+use crate::print::lines::BATCH;
 use crate::print::listing::Sink;
 use crate::print::printer::Printer;
 use crate::print::stamp::PrintedStamp;
@@ -17,7 +18,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder};
 use tracewing_units::Timestamp;
 
@@ -59,6 +60,26 @@ enum Part<'r> {
     End(Box<End<'r>>),
 }
 
+/// Memory of lines that have been passed on, for other lines. Without it, each batch would be memory that one
+/// thread takes from the system and another gives back.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Vec<u8>>>);
+
+impl Spare {
+    fn memory(&self) -> Vec<u8> {
+        self.all().pop().unwrap_or_else(|| Vec::with_capacity(2 * BATCH))
+    }
+
+    fn give_back(&self, mut memory: Vec<u8>) {
+        memory.clear();
+        self.all().push(memory);
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// How a slice ended.
 struct End<'r> {
     result: Result<(), Error>,
@@ -84,16 +105,16 @@ pub(crate) fn print<'r>(
 ) -> Result<Merge<'r>, Error> {
     let printers: Result<Vec<_>, _> = (0..plan.threads).map(|_| printer.for_slices(recording)).collect();
     let (jobs, queue) = mpsc::channel::<Job<'r>>();
-    let queue = Mutex::new(queue);
+    let (queue, spare) = (Mutex::new(queue), Spare::default());
     thread::scope(|scope| {
-        let queue = &queue;
+        let (queue, spare) = (&queue, &spare);
         let works = printers?.into_iter().map(|mut printer| {
             move || {
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((slice, parts)) = job else { return };
                     // If the receiver is gone, the output is not needed any more.
-                    let _ = print_slice(&mut printer, recording, slice, &parts);
+                    let _ = print_slice(&mut printer, recording, slice, &parts, spare);
                 }
             }
         });
@@ -113,7 +134,7 @@ pub(crate) fn print<'r>(
                 }
             }
             let Some(output) = running.pop_front() else { break };
-            match hand_on(printer, &merge, &output, sink)? {
+            match hand_on(printer, &merge, &output, spare, sink)? {
                 Some(end) => merge = end,
                 None => break,
             }
@@ -130,6 +151,7 @@ fn hand_on<'r>(
     printer: &mut Printer<'_>,
     before: &Merge<'r>,
     output: &Receiver<Part<'r>>,
+    spare: &Spare,
     sink: &mut impl Sink,
 ) -> Result<Option<Merge<'r>>, Error> {
     for part in output {
@@ -140,7 +162,10 @@ fn hand_on<'r>(
                 let line = printer.with_stamp(stamp, line);
                 sink.events(&line).map_err(Error::Output)?;
             }
-            Part::Events(lines) => sink.events(&lines).map_err(Error::Output)?,
+            Part::Events(lines) => {
+                sink.events(&lines).map_err(Error::Output)?;
+                spare.give_back(lines);
+            }
             Part::Warning(line) => sink.warning(&line).map_err(Error::Output)?,
             Part::Reached(time) if sink.reached(time).is_break() => return Err(Error::Stopped),
             Part::Reached(_) => {}
@@ -161,11 +186,12 @@ fn print_slice<'r>(
     recording: &'r Recording,
     slice: Slice,
     parts: &SyncSender<Part<'r>>,
+    spare: &Spare,
 ) -> Result<(), mpsc::SendError<Part<'r>>> {
     let mut merge = Merge::of_slice(recording, printer.range(), slice);
     let Some(begin) = merge.handoff() else { return Ok(()) };
     parts.send(Part::Begin(begin))?;
-    let mut sink = Parts(parts);
+    let mut sink = Parts { parts, spare };
     let (line, stamp, mut result) = printer.first_of_slice(&mut merge, &mut sink);
     parts.send(Part::First(line, stamp))?;
     if result.is_ok() {
@@ -176,7 +202,10 @@ fn print_slice<'r>(
 }
 
 /// Sends lines to the thread that passes them on.
-struct Parts<'p, 'r>(&'p SyncSender<Part<'r>>);
+struct Parts<'p, 'r> {
+    parts: &'p SyncSender<Part<'r>>,
+    spare: &'p Spare,
+}
 
 impl Parts<'_, '_> {
     fn closed<T>(_: mpsc::SendError<T>) -> io::Error {
@@ -186,15 +215,20 @@ impl Parts<'_, '_> {
 
 impl Sink for Parts<'_, '_> {
     fn events(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.0.send(Part::Events(lines.to_vec())).map_err(Self::closed)
+        self.take(&mut lines.to_vec())
+    }
+
+    fn take(&mut self, lines: &mut Vec<u8>) -> io::Result<()> {
+        let lines = std::mem::replace(lines, self.spare.memory());
+        self.parts.send(Part::Events(lines)).map_err(Self::closed)
     }
 
     fn warning(&mut self, line: &[u8]) -> io::Result<()> {
-        self.0.send(Part::Warning(line.to_vec())).map_err(Self::closed)
+        self.parts.send(Part::Warning(line.to_vec())).map_err(Self::closed)
     }
 
     fn reached(&mut self, time: Timestamp) -> ControlFlow<()> {
-        match self.0.send(Part::Reached(time)) {
+        match self.parts.send(Part::Reached(time)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }

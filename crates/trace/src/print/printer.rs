@@ -126,8 +126,7 @@ impl<'l> Printer<'l> {
         while self.left > 0 && steps < most {
             if steps > 0 {
                 if !self.lines.batch.is_empty() {
-                    sink.events(&self.lines.batch).map_err(Error::Output)?;
-                    self.lines.batch.clear();
+                    sink.take(&mut self.lines.batch).map_err(Error::Output)?;
                 }
                 if sink.reached(merge.last_ns()).is_break() {
                     return Err(Error::Stopped);
@@ -171,8 +170,7 @@ impl<'l> Printer<'l> {
                     }
                 });
                 if lines.batch.len() >= *enough {
-                    sink.events(&lines.batch).map_err(Error::Output)?;
-                    lines.batch.clear();
+                    sink.take(&mut lines.batch).map_err(Error::Output)?;
                 }
             }
             Message::Lost(lost, trace, stream) => {
@@ -262,9 +260,7 @@ impl<'l> Printer<'l> {
         if batch.is_empty() {
             return result;
         }
-        let printed = sink.events(batch).map_err(Error::Output);
-        batch.clear();
-        printed.and(result)
+        sink.take(batch).map_err(Error::Output).and(result)
     }
 }
 
