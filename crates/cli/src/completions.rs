@@ -2,7 +2,6 @@
 //! columns, which options take files and folders, and in bash the names of sessions.
 
 use crate::table::reference::View;
-use crate::top;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
@@ -75,12 +74,8 @@ fn columns(path: &str, views: &[View]) -> Vec<&'static str> {
         let rest = view.command.strip_prefix(path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ',']) || rest.starts_with(" --"))
     };
-    let of_top = match path {
-        "top" => top::heads(),
-        _ => Vec::new(),
-    };
     let mut names = Vec::new();
-    for head in views.iter().filter(is_of_it).flat_map(|view| &view.heads).chain(&of_top) {
+    for head in views.iter().filter(is_of_it).flat_map(|view| &view.heads) {
         if !names.contains(&head.name) {
             names.push(head.name);
         }
@@ -121,7 +116,7 @@ mod tests {
 
     #[test]
     fn options_take_columns_folders_and_numbers() {
-        let program = with_values(Cli::command(), "", &crate::views());
+        let program = with_values(Cli::command(), "", &crate::completed_views());
         let arg = |command: &[&str], name: &str| {
             let command = command.iter().fold(&program, |command, name| {
                 command.find_subcommand(name).expect("there is such a command")
@@ -151,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_command_has_the_columns_of_its_own_tables() {
-        let views = crate::views();
+        let views = crate::completed_views();
         assert!(columns("threads", &views).contains(&"blocked_ns"));
         assert!(columns("sched", &views).is_empty() && columns("", &views).is_empty());
         for column in ["blocked_ns", "polls", "owner", "calls"] {

@@ -208,6 +208,13 @@ fn views() -> Vec<table::reference::View> {
     views.flatten().chain([sites::view(), record_summary::view()]).collect()
 }
 
+/// The same and those of top, which shows tables of other commands.
+fn completed_views() -> Vec<table::reference::View> {
+    let mut views = views();
+    views.push(table::reference::View::new("top", top::heads()));
+    views
+}
+
 impl Command {
     /// Whether it prints what one reads: a pager shows that on a terminal.
     fn is_for_reading(&self) -> bool {
@@ -270,7 +277,7 @@ fn main() -> ExitCode {
         Command::View(args) => view::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Man { command } => manual::print(Cli::command(), &command),
-        Command::Completions { shell } => completions::print(Cli::command(), shell, &views()),
+        Command::Completions { shell } => completions::print(Cli::command(), shell, &completed_views()),
     };
     result.unwrap_or_else(|error| {
         if output::is_broken_pipe(&error) {
