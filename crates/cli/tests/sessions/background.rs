@@ -22,6 +22,8 @@ pub struct Background {
     folder: tempfile::TempDir,
     /// Words before the command, which make it another user's.
     before: Vec<String>,
+    /// The folder for running programs, as that of a login session.
+    run: PathBuf,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -29,19 +31,29 @@ impl Background {
     pub fn new() -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("run")).unwrap();
-        rustix::fs::chmod(folder.path().join("run"), rustix::fs::Mode::RWXU).unwrap();
-        Self { folder, before: Vec::new(), _alone: alone }
+        let run = folder.path().join("run");
+        fs::create_dir(&run).unwrap();
+        rustix::fs::chmod(&run, rustix::fs::Mode::RWXU).unwrap();
+        Self { folder, before: Vec::new(), run, _alone: alone }
     }
 
     /// The same of another user, which needs root.
     pub fn of_user(user: u32) -> Self {
         let mut this = Self::new();
-        for path in [this.folder.path().to_owned(), this.folder.path().join("run")] {
+        for path in [this.folder.path(), &this.run] {
             std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
         }
         this.before = as_user(user);
         this
+    }
+
+    /// Recorders have their sockets in `/tmp`, where commands of root look for those of other users: the path
+    /// of the folder for running programs is too long for sockets.
+    pub fn with_sockets_in_tmp(mut self) -> Self {
+        let long = self.folder().join("run-".repeat(30));
+        fs::rename(&self.run, &long).unwrap();
+        self.run = long;
+        self
     }
 
     pub fn folder(&self) -> &Path {
@@ -52,7 +64,7 @@ impl Background {
     pub fn join_file(&self) -> PathBuf {
         match am_root() && self.before.is_empty() {
             true => "/run/tracewing/join".into(),
-            false => self.folder().join("run/tracewing/join"),
+            false => self.run.join("tracewing/join"),
         }
     }
 
@@ -67,9 +79,7 @@ impl Background {
             }
         };
         command.current_dir(self.folder()).env("XDG_CONFIG_HOME", "/nonexistent");
-        command
-            .env("XDG_STATE_HOME", self.folder().join("state"))
-            .env("XDG_RUNTIME_DIR", self.folder().join("run"));
+        command.env("XDG_STATE_HOME", self.folder().join("state")).env("XDG_RUNTIME_DIR", &self.run);
         command.stdin(Stdio::null());
         command
     }

@@ -69,9 +69,61 @@ fn ran(sessions: &Background, user: &[String], line: &str) -> Output {
     sessions.command(user, harness::TRACEWING).args(line.split(' ')).ran()
 }
 
-/// Tries every row of the table with the session of a user. `users`: each with the number of its column.
-fn every_cell_is_so(sessions: &Background, owner: &[String], owner_id: u32, users: &[(Vec<String>, usize)]) {
-    shared(sessions, owner_id);
+/// Why an action is refused to a user that may not do it.
+fn why_not(action: &str, owner: u32) -> &'static str {
+    match action {
+        "record others' programs" => "only root may record processes of other users",
+        "record kernel events" => "kernel events need root",
+        "read a recording" => "Permission denied",
+        "change what is recorded" | "rotate" | "clear" | "snapshot" => "no recording is running",
+        // The folder is in one of the owner's, which only root may enter.
+        _ if owner != 0 => "cannot use the folder for sessions",
+        _ => "Permission denied",
+    }
+}
+
+/// The owner of a session, and the users that try what they can do with it: each with the number of its
+/// column.
+struct Users {
+    owner: Vec<String>,
+    owner_id: u32,
+    all: Vec<(Vec<String>, usize)>,
+}
+
+/// What a user tries: words before a command, the command, and why it fails if it is to fail.
+struct Try<'a>(&'a [String], String, Option<&'static str>);
+
+impl Users {
+    /// What is tried for a cell of the table.
+    fn tries<'a>(&'a self, action: &str, cell: &str, user: &'a [String], line: &str) -> Vec<Try<'a>> {
+        let of_owner = |line: &str| format!("{line} --user {}", self.owner_id);
+        let is_owner = user == self.owner;
+        let is_asked = matches!(action, "change what is recorded" | "rotate" | "clear" | "snapshot");
+        let refused = |line: String, why| Try(user, line, Some(why));
+        let mut tries = match cell {
+            "yes" | "by group" => vec![Try(user, line.to_owned(), None)],
+            "no" => vec![refused(line.to_owned(), why_not(action, self.owner_id))],
+            "with `--user`" if is_owner => vec![Try(user, line.to_owned(), None)],
+            "with `--user`" => vec![refused(line.to_owned(), "no recording is running")],
+            "as the owner" if is_owner => Vec::new(),
+            "as the owner" => vec![refused(line.to_owned(), "belongs to user")],
+            cell => panic!("{cell}"),
+        };
+        match cell {
+            "with `--user`" => tries.push(Try(user, of_owner(line), None)),
+            "as the owner" => tries.push(Try(&self.owner, line.to_owned(), None)),
+            "no" if is_asked => {
+                tries.push(refused(of_owner(line), "only root may ask recordings of other users"))
+            }
+            _ => {}
+        }
+        tries
+    }
+}
+
+/// Tries every row of the table with the session of a user.
+fn every_cell_is_so(sessions: &Background, users: &Users) {
+    shared(sessions, users.owner_id);
     let work = sessions.folder().join("work");
     fs::create_dir(&work).unwrap();
     fs::set_permissions(&work, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -79,30 +131,31 @@ fn every_cell_is_so(sessions: &Background, owner: &[String], owner_id: u32, user
     // A program of a user's own is another one's for everyone else.
     let of_root = Pilot::run(sessions, &[]);
     let of_user = Pilot::run(sessions, &as_user(NOBODY));
-    let is_nobody = |user: &[String]| user == as_user(NOBODY);
     sessions.start("web");
-    let mut wrong = Vec::new();
-    for (row, cells) in rows().iter().enumerate() {
-        for (number, (user, column)) in users.iter().enumerate() {
-            let other = if is_nobody(user) { of_root.id() } else { of_user.id() };
-            let (line, runs) = command(cells[0], row * users.len() + number, other);
+    let (mut wrong, mut number) = (Vec::new(), 0);
+    for cells in rows() {
+        let action = cells[0];
+        for (user, column) in &users.all {
+            let other = if *user == as_user(NOBODY) { of_root.id() } else { of_user.id() };
+            number += 1;
+            let (line, runs) = command(action, number, other);
             if !runs && sessions.succeeds("session list").text().contains("started") {
                 sessions.succeeds("session stop web");
             }
-            let (user, can) = match cells[*column] {
-                "yes" | "by group" => (&user[..], true),
-                "no" => (&user[..], false),
-                "as the owner" => (owner, true),
-                cell => panic!("{cell}"),
-            };
-            let output = ran(sessions, user, &line);
-            if output.status.success() != can {
-                wrong.push(format!("{user:?}: {line}: {} {}", output.text(), output.notes()));
-            }
-            match cells[0] {
-                "stop" if output.status.success() => drop(sessions.start("web")),
-                "destroy" if output.status.success() => described(sessions),
-                _ => {}
+            for Try(user, line, why) in users.tries(action, cells[*column], user, &line) {
+                let output = ran(sessions, user, &line);
+                let is_so = match why {
+                    None => output.status.success(),
+                    Some(why) => !output.status.success() && output.notes().contains(why),
+                };
+                if !is_so {
+                    wrong.push(format!("{user:?}: {line}: {why:?}: {} {}", output.text(), output.notes()));
+                }
+                match action {
+                    "stop" if output.status.success() => drop(sessions.start("web")),
+                    "destroy" if output.status.success() => described(sessions),
+                    _ => {}
+                }
             }
         }
     }
@@ -150,26 +203,27 @@ fn a_folder_that_others_can_write_is_named_with_what_to_do() {
 #[test]
 fn every_cell_of_the_table_is_so() {
     if is_root() && harness::traceable() {
-        let users = [
+        let all = vec![
             (Vec::new(), ROOT),
             (as_user(NOBODY), OWNER),
             (as_user(STRANGER), ANOTHER),
             (as_member(), OF_GROUP),
         ];
-        every_cell_is_so(&Background::of_user(NOBODY), &as_user(NOBODY), NOBODY, &users);
+        let users = Users { owner: as_user(NOBODY), owner_id: NOBODY, all };
+        every_cell_is_so(&Background::of_user(NOBODY).with_sockets_in_tmp(), &users);
     }
 }
 
 #[test]
 fn every_cell_of_the_table_is_so_for_a_session_of_root() {
     if is_root() && harness::traceable() {
-        let users = [
+        let all = vec![
             (Vec::new(), ROOT),
             (as_user(NOBODY), ANOTHER),
             (as_user(STRANGER), ANOTHER),
             (as_member(), OF_GROUP),
         ];
-        every_cell_is_so(&Background::new(), &[], 0, &users);
+        every_cell_is_so(&Background::new(), &Users { owner: Vec::new(), owner_id: 0, all });
     }
 }
 
