@@ -9,9 +9,11 @@
 use crate::steps;
 use anyhow::{Result, bail};
 use std::env;
-use std::io::{BufRead, BufReader, PipeReader, Write, pipe};
+use std::io::{BufRead, BufReader, PipeReader, pipe};
 use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Packages in which every failure counts.
 const LOCK_FREE: [&str; 2] = ["tracewing-ring", "tracewing-trigger"];
@@ -24,6 +26,9 @@ const THREADS: &str = "RUST_TEST_THREADS";
 
 /// If more programs than this fail, it is not by chance.
 const MOST: usize = 4;
+
+/// How long output is awaited after the end of cargo.
+const LEFT: Duration = Duration::from_secs(10);
 
 /// A test program that failed.
 #[derive(Debug)]
@@ -38,12 +43,15 @@ struct Failed {
 
 impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.target, self.tests.join(", "))
+        match self.tests.is_empty() {
+            true => write!(f, "{}", self.target),
+            false => write!(f, "{}: {}", self.target, self.tests.join(", ")),
+        }
     }
 }
 
 /// Runs `cargo test` with these arguments, and a second time what may be run again. Returns what failed once
-/// and then passed.
+/// and then passed, with what it printed.
 ///
 /// # Errors
 ///
@@ -61,11 +69,11 @@ pub fn test(arguments: &[&str]) -> Result<Vec<String>> {
         println!("== run again, alone: {one}");
         let again = again(one);
         let (is_good, lines) = run(&again.iter().map(String::as_str).collect::<Vec<_>>())?;
-        if !is_good {
-            bail!("tests failed twice\n{}", report(&self::failed(&lines)));
+        if !is_good || passed(&lines) < one.tests.len().max(1) {
+            bail!("tests failed twice, or did not run again\n{}", report(&self::failed(&lines)));
         }
     }
-    Ok(failed.iter().map(Failed::to_string).collect())
+    Ok(failed.iter().map(|one| report(std::slice::from_ref(one))).collect())
 }
 
 /// What failed, for the end of a long output.
@@ -88,21 +96,28 @@ fn run(arguments: &[&str]) -> Result<(bool, Vec<String>)> {
     }
     let mut child = command.spawn()?;
     drop(command); // with its ends of the pipe
-    let lines = passed_on(from)?;
-    Ok((child.wait()?.success(), lines))
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let reader = thread::spawn({
+        let lines = Arc::clone(&lines);
+        move || pass_on(from, &lines)
+    });
+    let status = child.wait()?;
+    // A process that a test has left may have the pipe for ever.
+    let end = Instant::now() + LEFT;
+    while !reader.is_finished() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let lines = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok((status.success(), lines))
 }
 
-/// Prints what comes, and returns its lines.
-fn passed_on(from: PipeReader) -> Result<Vec<String>> {
-    let mut lines = Vec::new();
-    for line in BufReader::new(from).split(b'\n') {
-        let line = line?;
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(&line)?;
-        stdout.write_all(b"\n")?;
-        lines.push(String::from_utf8_lossy(&line).into_owned());
+/// Prints what comes, and keeps its lines.
+fn pass_on(from: PipeReader, lines: &Mutex<Vec<String>>) {
+    for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        println!("{line}");
+        lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
-    Ok(lines)
 }
 
 /// The arguments of the second run. The packages are the same as in the first one: with others, cargo would
@@ -116,27 +131,57 @@ fn again(failed: &Failed) -> Vec<String> {
     again
 }
 
-/// The programs that failed. Each prints two lists: what its failed tests printed, and their names.
+/// The programs that cargo lists as failed, each with what is known of its tests. If output of something else
+/// has come into a line, nothing is: then the whole program runs again.
 fn failed(lines: &[String]) -> Vec<Failed> {
-    let (mut all, mut said, mut list, mut is_list) = (Vec::new(), Vec::new(), Vec::new(), false);
+    let mut known = tests_of(lines);
+    let list = lines.iter().skip_while(|line| {
+        !(line.starts_with("error: ")
+            && (line.ends_with(" target failed:") || line.ends_with(" targets failed:")))
+    });
+    let targets = list.skip(1).map_while(|line| line.trim().strip_prefix('`')?.strip_suffix('`'));
+    let of = |target: &str| match known.iter().position(|one| one.target == target) {
+        Some(place) => known.swap_remove(place),
+        None => Failed { target: target.to_owned(), tests: Vec::new(), said: Vec::new() },
+    };
+    targets.map(of).collect()
+}
+
+/// What failed of each program that failed. It prints two lists: what its failed tests printed, and their
+/// names.
+fn tests_of(lines: &[String]) -> Vec<Failed> {
+    let (mut all, mut said, mut list, mut is_list, mut count) =
+        (Vec::new(), Vec::new(), Vec::new(), false, 0);
     for line in lines {
         if line.trim_start().starts_with("Running ") {
-            (said, list, is_list) = (Vec::new(), Vec::new(), false);
+            (said, list, is_list, count) = (Vec::new(), Vec::new(), false, 0);
         } else if line == "failures:" {
             (said, is_list) = (std::mem::take(&mut list), true);
         } else if line.starts_with("test result: ") {
-            is_list = false;
+            (is_list, count) = (false, number_before(line, " failed"));
         } else if let Some(rest) = line.strip_prefix("error: test failed, to rerun pass `") {
             let names = std::mem::take(&mut list).into_iter();
-            let tests =
-                names.filter_map(|line: String| Some(line.strip_prefix("    ")?.to_owned())).collect();
+            let tests = names.filter_map(|line: String| Some(line.strip_prefix("    ")?.to_owned()));
+            let tests = Some(tests.collect::<Vec<_>>()).filter(|tests| tests.len() == count);
             let target = rest.trim_end_matches('`').to_owned();
-            all.push(Failed { target, tests, said: std::mem::take(&mut said) });
+            all.push(Failed { target, tests: tests.unwrap_or_default(), said: std::mem::take(&mut said) });
         } else if is_list && !line.is_empty() {
             list.push(line.clone());
         }
     }
     all
+}
+
+/// How many tests passed.
+fn passed(lines: &[String]) -> usize {
+    let results = lines.iter().filter(|line| line.starts_with("test result: "));
+    results.map(|line| number_before(line, " passed")).sum()
+}
+
+/// The number before a word; 0 if there is none.
+fn number_before(line: &str, word: &str) -> usize {
+    let before = line.split(word).next().filter(|before| before.len() < line.len());
+    before.and_then(|before| before.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
 /// Whether it is an integration test, and not of the lock-free code.
@@ -160,9 +205,19 @@ mod tests {
         let lines: Vec<String> = printed.lines().map(str::to_owned).collect();
         let [b, top] = <[Failed; 2]>::try_from(failed(&lines)).unwrap();
         assert_eq!((b.target.as_str(), &*b.tests.join(" ")), ("-p a --test b", "one inner::two"));
-        assert_eq!(top.to_string(), "-p tracewing-cli --test top: ");
+        assert_eq!(top.to_string(), "-p tracewing-cli --test top");
+        assert_eq!(passed(&lines), 1);
         let said = ["---- one stdout ----", "    not a name"].map(str::to_owned).to_vec();
         assert_eq!((b.said.clone(), top.said.clone()), (said, Vec::new()));
+        for (spoilt, with) in
+            [("    inner::two", "?"), ("error: test failed, to rerun pass `-p a --test b`", "?")]
+        {
+            let lines: Vec<String> = lines
+                .iter()
+                .map(|line| if line == spoilt { with.to_owned() } else { line.clone() })
+                .collect();
+            assert_eq!(failed(&lines)[0].to_string(), "-p a --test b", "{spoilt}");
+        }
         assert!(again(&b).ends_with(&["--exact".into(), "one".into(), "inner::two".into()]));
         assert_eq!(again(&top)[3..5], ["--test", "top"]);
         assert!(failed(&["error: could not compile `a` (lib)".to_owned()]).is_empty());

@@ -24,8 +24,9 @@ impl Steps {
         match outcome {
             Ok(()) => println!("== {name}: passed in {seconds:.1} s"),
             Err(error) => {
-                println!("== {name}: FAILED in {seconds:.1} s: {error:#}");
-                self.failed.push((name.to_owned(), format!("{error:#}")));
+                let error = format!("{error:#}");
+                println!("== {name}: FAILED in {seconds:.1} s: {}", error.lines().next().unwrap_or_default());
+                self.failed.push((name.to_owned(), error));
             }
         }
     }

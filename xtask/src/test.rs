@@ -43,7 +43,7 @@ pub fn run(options: &Options) -> Result<()> {
     steps.run("conformance", crate::conformance::shared);
     steps.run("models", crate::models::quick);
     for test in flaky_tests {
-        println!("== flaky: {test} failed, then passed when it ran alone");
+        println!("== flaky, passed when it ran alone: {test}");
     }
     steps.finish()
 }
