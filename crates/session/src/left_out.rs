@@ -20,7 +20,7 @@ use tracewing_proc::Status;
 use tracewing_units::Pid;
 
 use crate::program::parent;
-use crate::seccomp::own;
+use crate::seccomp::inherited;
 
 /// Minimum time between two looks; at least 100 times as long as a look takes.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -108,11 +108,11 @@ impl LeftOut {
 }
 
 fn left_out(socket: &Path, reported: &HashSet<Pid>) -> Vec<Pid> {
-    let own = own();
+    let inherited = inherited();
     let is_left_out = |pid: &Pid| {
-        Status::of(*pid)
-            .is_some_and(|status| status.filters() > own && (is_own_users(&status) || is_descendant(*pid)))
-            && says_left_out(&environment(&PathBuf::from(format!("/proc/{pid}/environ"))), socket)
+        Status::of(*pid).is_some_and(|status| {
+            status.filters() > inherited && (is_own_users(&status) || is_descendant(*pid))
+        }) && says_left_out(&environment(&PathBuf::from(format!("/proc/{pid}/environ"))), socket)
     };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

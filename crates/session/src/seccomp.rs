@@ -1,26 +1,37 @@
-//! Filters for system calls (seccomp): which programs have some that the recorder has not. Their threads
+//! Filters for system calls (seccomp): which programs have some that are not the recorder's. Their threads
 //! write events as others do, without system calls; but what the agent's thread would do for the recorder may
 //! be what the filter ends the program for.
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use tracewing_proc::Status;
 use tracewing_units::Pid;
 
-/// How many filters this process has.
-pub(crate) fn own() -> u32 {
-    Status::own().map_or(0, |status| status.filters())
+/// How many filters this process has given to what it records.
+static INHERITED: AtomicU32 = AtomicU32::new(0);
+
+/// How many filters this process has. A command that it is about to start has them, too; other programs do not.
+pub(crate) fn hand_down() -> u32 {
+    let own = Status::own().map_or(0, |status| status.filters());
+    INHERITED.store(own, Relaxed); // a number; threads that look earlier take what a command does for a filter's
+    own
+}
+
+/// How many filters programs have of this process; none if it has not started a command.
+pub(crate) fn inherited() -> u32 {
+    INHERITED.load(Relaxed) // with `hand_down`
 }
 
 /// What the agent calls its threads.
 const AGENT: &[u8] = b"tracewing";
 
-/// Whether what this recorder has a process do is watched by more filters than this process has, or than
+/// Whether what this recorder has a process do is watched by more filters than it has of this process, or than
 /// were `looked_at`. Filters are of threads: those of the agent's count, which do it, or where there are
 /// none, those of all threads.
 pub(crate) fn is_filtered(pid: Pid, looked_at: u32) -> bool {
-    let known = own().max(looked_at);
+    let known = inherited().max(looked_at);
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let tasks: Vec<_> = tasks.flatten().map(|task| task.path()).collect();
     let is_agents =

@@ -246,7 +246,7 @@ fn child(
         ));
     }
     let mut variables = vec![(SOCKET_VARIABLE.into(), sockets), (LATE_VARIABLE.into(), "0".into())];
-    let filters = seccomp::own();
+    let filters = seccomp::hand_down();
     if filters > 0 {
         variables.push((FILTERS_VARIABLE.into(), filters.to_string().into()));
     }
