@@ -37,9 +37,9 @@ pub struct Pace {
 
 impl Pace {
     /// A timer whose first look is due. With a short flush time the intervals are always short. A look writes
-    /// what would be too old at the next one, so the longest interval is less than the flush time.
+    /// what would be too old at the next one, so the longest interval is at most the flush time.
     pub fn new(flush: Duration) -> Self {
-        let least = SHORT_ENOUGH.min(flush * 3 / 4);
+        let least = SHORT_ENOUGH.min(flush / 4 * 3);
         let longest = (flush / 4).max(least).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
         let now = Instant::now();
         Self { longest, interval: Duration::ZERO, looked: now, emptied: now }
@@ -89,13 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_shorter_than_the_flush_time() {
+    fn intervals_are_not_longer_than_the_flush_time() {
         let longest = |flush: u64| Pace::new(Duration::from_millis(flush)).longest().as_micros();
         let expected =
             [(1, 1_000), (4, 3_000), (5, 3_750), (8, 4_000), (16, 4_000), (100, 25_000), (1_000, 50_000)];
         for (flush, micros) in expected {
             assert_eq!(longest(flush), micros, "{flush} ms");
         }
+        assert_eq!(Pace::new(Duration::MAX).longest(), LONGEST_INTERVAL);
     }
 
     #[test]

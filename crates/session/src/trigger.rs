@@ -216,7 +216,7 @@ fn act(
                 Err(error) => failed = Some(error.to_string()),
             }
         }
-        if !done.is_empty() || failed.is_some() || unsuited.is_some() {
+        if !done.is_empty() || failed.is_some() {
             break;
         }
         *targets = self::targets(trigger);
