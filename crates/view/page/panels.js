@@ -28,8 +28,11 @@ export class Panels {
     this.page.open();
     this.waits(true);
     clearTimeout(this.timer);
+    const turn = this.page.asked;
     this.timer = window.setTimeout(() => {
-      if (this.page.view.area !== area || this.page.view.part || this.page.view.tab) return;
+      // It moves with its recording.
+      const area = this.page.view.area;
+      if (turn !== this.page.asked || !area || this.page.view.part || this.page.view.tab) return;
       this.waits(false);
       if (this.page.compare && areBoth(area)) return void showCompared($("details"), area, this.compared());
       if (this.isOutside("", area)) return;

@@ -176,8 +176,9 @@ export class Search {
   async again() {
     const { number, at, side } = this;
     if (number === null || at === null) return;
+    const turn = this.page.asked;
     const found = await ask("match", { search: number, side, number: at }).catch((error) => this.page.lost(error));
-    if (found && number === this.number && at === this.at) this.page.show(found.number, found.at);
+    if (found && number === this.number && at === this.at && turn === this.page.asked) this.page.show(found.number, found.at);
   }
 
   /** Searches in this one of two recordings. @param {number} side */
