@@ -78,12 +78,12 @@ License: Apache-2.0 or MIT
  .
 ";
 
-/// Run before the package is removed: its unit stops, and nothing of systemd's refers to it any more.
+/// Run before the package is removed: its units stop, and nothing of systemd's refers to them any more.
 const BEFORE_REMOVAL: &str = "\
 #!/bin/sh
 set -e
 if [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl disable --now tracewing.service || true
+    systemctl disable --now tracewing.path tracewing.service || true
 fi
 ";
 

@@ -96,7 +96,7 @@ ExecStart=/bin/sh -ex /trial
 
 /// Root's unit: a session of programs of two users and one of the kernel; the service is killed and continues
 /// them, a recorder is killed and replaced, and nothing is left when the unit is stopped. Then a user's unit.
-/// Removing the package stops a unit that is enabled.
+/// A file starts the service by its path unit; removing the package stops both.
 const UNITS_TRIAL: &str = "
 trap 'test $? = 0 || journalctl --no-pager -n 50' EXIT
 dpkg -i /tracewing.deb
@@ -147,10 +147,15 @@ END
 setpriv --reuid=ann --regid=ann --init-groups env HOME=/srv/ann XDG_RUNTIME_DIR=/run/user/$(id -u ann) sh /ann
 if pgrep -l ^tracewing; then exit 1; fi
 
-systemctl enable --now tracewing
+mkdir /later && mv /etc/tracewing/sessions.d/* /later
+systemctl enable tracewing
+systemctl enable --now tracewing.path
+if systemctl is-active tracewing; then exit 1; fi
+cp /later/web.toml /etc/tracewing/sessions.d
+until test $(recorders | wc -l) = 1; do sleep 0.1; done
 dpkg -r tracewing
 if pgrep -l ^tracewing; then exit 1; fi
-test ! -e /etc/systemd/system/multi-user.target.wants/tracewing.service
+if ls /etc/systemd/system/*.wants/tracewing.*; then exit 1; fi
 touch /good
 ";
 

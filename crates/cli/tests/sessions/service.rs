@@ -289,5 +289,12 @@ fn units_of_systemd_are_valid() {
             return skip(Cause::Program("systemd-analyze"), said);
         }
         assert!(verified.status.success() && said.is_empty(), "{unit}: {said}");
+        if unit.ends_with(".service") {
+            let threshold = if unit.starts_with("user") { "66" } else { "34" };
+            let mut security = Command::new("systemd-analyze");
+            security.args(["security", "--offline=true", "--threshold", threshold]).arg(&path);
+            let security = security.output().unwrap();
+            assert!(security.status.success(), "{unit}: {}", String::from_utf8_lossy(&security.stdout));
+        }
     }
 }
