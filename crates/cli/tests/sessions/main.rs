@@ -20,6 +20,7 @@ mod service;
 mod soak;
 mod triggers;
 mod users;
+mod watch;
 mod week;
 
 use background::{Background, Pilot, Silent, as_user};
