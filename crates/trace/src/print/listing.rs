@@ -35,7 +35,8 @@ pub trait Sink {
     /// They cannot be written; the listing ends.
     fn events(&mut self, lines: &[u8]) -> io::Result<()>;
 
-    /// Takes lines as [`Self::events`] does, and leaves none. A sink that keeps them may leave other memory.
+    /// Takes lines as [`Self::events`] does, and leaves none. A sink that keeps them may leave
+    /// another, empty vector.
     ///
     /// # Errors
     /// They cannot be written; the listing ends.

@@ -215,7 +215,7 @@ impl Parts<'_, '_> {
 
 impl Sink for Parts<'_, '_> {
     fn events(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.take(&mut lines.to_vec())
+        self.parts.send(Part::Events(lines.to_vec())).map_err(Self::closed)
     }
 
     fn take(&mut self, lines: &mut Vec<u8>) -> io::Result<()> {
