@@ -85,6 +85,9 @@ mod tests {
             let _ = sleep.recv();
         });
         let tid = hear.recv().unwrap();
+        while Stat::of_thread(pid, tid).unwrap().state() != Some('S') {
+            std::thread::yield_now();
+        }
         std::thread::sleep(Duration::from_millis(50));
         let asleep = Asleep::read(pid, tid).unwrap();
         assert!(asleep.slept >= Duration::from_millis(40), "{asleep:?}");
