@@ -1,8 +1,8 @@
-//! Runs the tests. If only a few test programs fail, those of their tests that failed are run once more, alone
-//! and one at a time.
+//! Runs the tests. If only a few test programs fail, those of their tests that failed are run once more,
+//! alone and one at a time.
 //!
-//! A test depends on a kernel and on other processes that share the processors with it. If it passes the second
-//! time, it is listed at the end as flaky, and the cause is still to be found.
+//! A test depends on a kernel and on other processes that share the processors with it. If it passes the
+//! second time, it is listed at the end as flaky, and the cause is still to be found.
 //! Tests of the lock-free code get no second run: what fails there once in a thousand runs is a fault of the
 //! code.
 
@@ -101,7 +101,7 @@ fn run(arguments: &[&str]) -> Result<(bool, Vec<String>)> {
         move || pass_on(from, &lines)
     });
     let status = child.wait()?;
-    // A process that a test has left may have the pipe for ever.
+    // A process that a test has left may keep the pipe open.
     let end = Instant::now() + LEFT;
     while !reader.is_finished() && Instant::now() < end {
         thread::sleep(Duration::from_millis(10));

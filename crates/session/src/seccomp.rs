@@ -12,7 +12,8 @@ use tracewing_units::Pid;
 /// How many filters this process has given to what it records.
 static INHERITED: AtomicU32 = AtomicU32::new(0);
 
-/// How many filters this process has. A command that it is about to start has them, too; other programs do not.
+/// How many filters this process has. A command that it is about to start has them, too; other programs do
+/// not.
 pub(crate) fn hand_down() -> u32 {
     let own = Status::own().map_or(0, |status| status.filters());
     INHERITED.store(own, Relaxed); // a number; threads that look earlier take what a command does for a filter's
@@ -27,8 +28,8 @@ pub(crate) fn inherited() -> u32 {
 /// What the agent calls its threads.
 const AGENT: &[u8] = b"tracewing";
 
-/// Whether what this recorder has a process do is watched by more filters than it has of this process, or than
-/// were `looked_at`. Filters are of threads: those of the agent's count, which do it, or where there are
+/// Whether what this recorder has a process do is watched by more filters than it has of this process, or
+/// than were `looked_at`. Filters are of threads: those of the agent's count, which do it, or where there are
 /// none, those of all threads.
 pub(crate) fn is_filtered(pid: Pid, looked_at: u32) -> bool {
     let known = inherited().max(looked_at);

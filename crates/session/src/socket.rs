@@ -155,8 +155,8 @@ pub(crate) fn is_recorders(name: &OsStr) -> bool {
 }
 
 /// The addresses for programs to connect to: of the recorder that listens at `own`, and of those that record
-/// this one (`outer`, this process's value of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE)), at most as
-/// many as programs join; and the number of all.
+/// this one (`outer`, this process's value of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE)), at most
+/// as many as programs join; and the number of all.
 pub(crate) fn sockets(own: &Path, outer: Option<&OsStr>) -> (OsString, usize) {
     let outer =
         outer.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b':').map(OsStr::from_bytes);
