@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tracewing_testing::am_root;
 
 static ALONE: Mutex<()> = Mutex::new(());
@@ -155,6 +156,13 @@ impl Pilot {
         Self::spawn(&mut sessions.command(before, program("pilot")))
     }
 
+    /// One that counts in a file, which says what each thread had emitted when it was killed.
+    pub fn counting(sessions: &Background, before: &[String], file: &Path) -> Self {
+        fs::write(file, "").unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap();
+        Self::spawn(sessions.command(before, program("pilot")).env("PILOT_COUNTS", file))
+    }
+
     /// One that waits so many milliseconds for recorders.
     pub fn waiting(sessions: &Background, before: &[String], milliseconds: &str) -> Self {
         Self::spawn(sessions.command(before, program("pilot")).env("TRACEWING_WAIT", milliseconds))
@@ -176,6 +184,17 @@ impl Pilot {
         answer.trim_end().split(' ').map(|number| number.parse::<u64>().unwrap()).sum()
     }
 
+    /// Ends it by SIGKILL this long after it was ordered to emit so many events. What its threads had counted
+    /// in `file` by then: each may have emitted one more.
+    pub fn kill_while_it_emits(&mut self, events: u64, after: Duration, file: &Path) -> Vec<u64> {
+        writeln!(self.orders.as_mut().unwrap(), "emit {events}").unwrap();
+        std::thread::sleep(after);
+        self.kill();
+        self.process.wait().unwrap();
+        let counts = fs::read(file).unwrap();
+        counts.chunks_exact(8).map(|count| u64::from_ne_bytes(count.try_into().unwrap())).collect()
+    }
+
     /// Ends it by SIGKILL.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
@@ -186,7 +205,13 @@ impl Pilot {
     }
 
     pub fn threads(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap().count()
+        self.tids().len()
+    }
+
+    /// Ids of all its threads.
+    pub fn tids(&self) -> Vec<i64> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap();
+        tasks.map(|task| task.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! Root's sessions are found by all programs of the machine that start, so these tests run one at a time.
 
 mod background;
+mod books;
 mod changes;
 mod confined;
 mod fuse;

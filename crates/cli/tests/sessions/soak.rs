@@ -1,19 +1,25 @@
 //! A session under load for as long as one likes (`cargo xtask soak --only sessions`; a moment in CI):
-//! programs of two users start, emit, and end or are killed; archives and snapshots are taken; a recorder and
-//! the service that keeps the session are killed now and then. What was read and what was lost is what was
-//! emitted, for a recorder that was killed together with what is left in its buffers. The recorders need no
-//! more descriptors, threads or disk than at first.
+//! programs of two users start, emit, and end or are killed, also while they emit; archives and snapshots are
+//! taken, snapshots also by a trigger; a recorder and the service that keeps the session are killed now and
+//! then. What was read and what was lost is what was emitted, for a recorder that was killed together with
+//! what is left in its buffers. The recorders need no more descriptors, threads or disk than at first.
+//!
+//! Programs count their events themselves (`books`), so an archive is not only compared with what its
+//! recorder has counted. A thread that is killed while it emits may have emitted one event more than it has
+//! counted.
 
 use crate::background::{Background, Pilot, as_user};
+use crate::books::{Books, Emitted, End};
 use crate::counted;
 use crate::harness::Printed;
-use crate::recorded::list;
+use crate::recorded::{Event, list};
 use crate::service::Service;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tracewing_testing::{NOBODY, am_root};
+use tracewing_testing::{NOBODY, am_root, wait_until};
 
 /// Programs at one time, and in CI.
 const PROGRAMS: usize = 20;
@@ -25,6 +31,10 @@ const KILL_RECORDER_EVERY: u64 = 12;
 const KILL_SERVICE_EVERY: u64 = 9;
 /// After this time, it is printed what is not given back.
 const LATE: Duration = Duration::from_secs(30);
+/// Events that each thread of a program is ordered to emit before it is killed, and steps of the time until
+/// then.
+const KILLED_WITHIN: u64 = 20_000;
+const STEP: Duration = Duration::from_micros(400);
 /// Rounds without an archive or a snapshot, which may not be asked for more often than every two seconds.
 const ASKED_EVERY: Duration = Duration::from_secs(3);
 /// What all archives together may have, in bytes.
@@ -37,7 +47,9 @@ pub struct Taken {
     /// Those of them that are buffers in memory.
     regions: usize,
     pub threads: usize,
-    pub resident_kib: u64,
+    resident_kib: u64,
+    /// Memory without files and what is shared, such as buffers that programs fill.
+    pub anonymous_kib: u64,
 }
 
 impl Taken {
@@ -52,9 +64,18 @@ impl Taken {
         let is_region = |path: &&PathBuf| path.to_string_lossy().starts_with("/memfd:tracewing");
         let (descriptors, regions) = (targets.len(), targets.iter().filter(is_region).count());
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        let resident_kib = resident.trim().trim_end_matches(" kB").parse().unwrap();
-        Self { descriptors, regions, threads: entries("task").count(), resident_kib }
+        let kib = |name| {
+            let size = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            size.trim().trim_end_matches(" kB").parse().unwrap()
+        };
+        let (resident_kib, anonymous_kib) = (kib("VmRSS:"), kib("RssAnon:"));
+        Self { descriptors, regions, threads: entries("task").count(), resident_kib, anonymous_kib }
+    }
+
+    /// As cells of a table.
+    pub fn cells(&self) -> String {
+        let Self { descriptors, regions, threads, anonymous_kib, .. } = self;
+        format!("{descriptors} | {regions} | {threads} | {anonymous_kib}")
     }
 
     /// Descriptors of all but regions.
@@ -63,21 +84,20 @@ impl Taken {
     }
 
     fn by_all(pids: impl Iterator<Item = u32>) -> Self {
-        pids.map(Self::by).fold(
-            Self { descriptors: 0, regions: 0, threads: 0, resident_kib: 0 },
-            |sum, one| Self {
-                descriptors: sum.descriptors + one.descriptors,
-                regions: sum.regions + one.regions,
-                threads: sum.threads + one.threads,
-                resident_kib: sum.resident_kib + one.resident_kib,
-            },
-        )
+        let sum = |sum: Self, one: Self| Self {
+            descriptors: sum.descriptors + one.descriptors,
+            regions: sum.regions + one.regions,
+            threads: sum.threads + one.threads,
+            resident_kib: sum.resident_kib + one.resident_kib,
+            anonymous_kib: sum.anonymous_kib + one.anonymous_kib,
+        };
+        pids.map(Self::by).reduce(sum).unwrap()
     }
 }
 
 impl std::fmt::Display for Taken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { descriptors, regions, threads, resident_kib } = self;
+        let Self { descriptors, regions, threads, resident_kib, .. } = self;
         write!(f, "{descriptors} descriptors ({regions} of regions), {threads} threads, {resident_kib} KiB")
     }
 }
@@ -86,14 +106,20 @@ impl std::fmt::Display for Taken {
 struct Kept<'a> {
     sessions: &'a Background,
     service: Service,
-    /// Events that programs have emitted since the present recorder of `doomed` began.
-    emitted: u64,
+    /// The program whose events the trigger waits for.
+    sentinel: Pilot,
+    /// What programs have emitted since the present recorder of `doomed` began.
+    emitted: Emitted,
+    /// Recorders, and services.
     kills: [u64; 2],
+    snapshots: u64,
+    fired: u64,
 }
 
 impl<'a> Kept<'a> {
     fn start(sessions: &'a Background) -> Self {
         fs::create_dir(sessions.folder().join("kept")).unwrap();
+        let sentinel = Pilot::start(sessions);
         sessions.succeeds(
             "session create web -e pilot:* --sub-buffers 2 --sub-buffer-size 16K --rotate-size 128K",
         );
@@ -102,11 +128,17 @@ impl<'a> Kept<'a> {
             "channel add web flight --flight-recorder --snapshot-on panic --sub-buffers 2 --sub-buffer-size 16K",
         );
         sessions.succeeds("channel add web doomed -e pilot:* --buffers-in buffers");
-        sessions
-            .succeeds("trigger add web hit -e pilot:count --where number==1 --do notify --at-most-every 1");
+        sessions.succeeds(&format!(
+            "trigger add web hit -e pilot:count --where cpu==0 --process {} --do snapshot --at-most-every 2",
+            sentinel.id()
+        ));
         sessions.succeeds("session save web -o kept/web.toml");
-        let this = Self { sessions, service: Self::serve(sessions), emitted: 0, kills: [0; 2] };
+        let (service, emitted) = (Self::serve(sessions), Emitted::default());
+        let this = Self { sessions, service, sentinel, emitted, kills: [0; 2], snapshots: 0, fired: 0 };
         this.wait_for_all();
+        for channel in ["main", "bounded", "flight", "doomed", "hit"] {
+            this.wait_for_programs(channel, 1);
+        }
         this
     }
 
@@ -115,7 +147,13 @@ impl<'a> Kept<'a> {
     }
 
     fn wait_for_all(&self) {
-        tracewing_testing::wait_until("all recorders run", || self.sessions.recorders().len() == 5);
+        wait_until("all recorders run", || self.sessions.recorders().len() == 5);
+    }
+
+    fn wait_for_programs(&self, channel: &str, least: usize) {
+        wait_until("programs take part", || {
+            self.sessions.channel("web", channel)["programs"].as_u64() >= Some(least as u64)
+        });
     }
 
     /// The folder of the newest recorder of a channel.
@@ -126,21 +164,23 @@ impl<'a> Kept<'a> {
     }
 
     /// Kills the recorder of a channel. What it had read, and what is in its buffers, is what programs have
-    /// emitted. The service starts another one.
-    fn kill_recorder(&mut self) {
+    /// emitted. The service starts another one, which `alive` programs and the sentinel join.
+    fn kill_recorder(&mut self, alive: usize) {
         let trace = self.newest("doomed");
         let pid = self.sessions.channel("web", "doomed")["recorder"].as_u64().unwrap() as u32;
         tracewing_testing::signal(pid, libc::SIGKILL);
-        tracewing_testing::wait_until("it is gone", || !crate::is_running(pid));
+        wait_until("it is gone", || !crate::is_running(pid));
         let recovered = format!("recovered-{}", self.kills[0]);
         self.sessions.succeeds(&format!("recover buffers -o {recovered}"));
         let (before, after) = (counted(&trace), counted(&self.sessions.folder().join(&recovered)));
-        assert_eq!(before + after, self.emitted, "{before} read, {after} recovered");
+        let emitted = self.emitted;
+        assert!(emitted.range().contains(&(before + after)), "{before} read, {after} recovered, {emitted:?}");
         for folder in ["buffers", &recovered] {
             fs::remove_dir_all(self.sessions.folder().join(folder)).unwrap();
         }
         self.wait_for_all();
-        self.emitted = 0;
+        self.wait_for_programs("doomed", alive + 1);
+        self.emitted = Emitted::default();
         self.kills[0] += 1;
     }
 
@@ -151,6 +191,37 @@ impl<'a> Kept<'a> {
         assert_eq!(self.sessions.recorders(), recorders, "they continue");
         self.kills[1] += 1;
     }
+
+    fn taken_snapshots(&self) -> u64 {
+        self.sessions.channel("web", "flight")["snapshots"].as_u64().unwrap()
+    }
+
+    /// Snapshots that the trigger has taken: one for each event that has fired it, and at most one more for
+    /// each recorder that was killed, since it asks the session again if it finds another one in its place.
+    fn by_trigger(&self) -> u64 {
+        let taken = self.taken_snapshots() - self.snapshots;
+        assert!((self.fired..=self.fired + self.kills[0]).contains(&taken), "{taken} for {}", self.fired);
+        taken
+    }
+
+    /// Asks for an archive and a snapshot, and has the trigger take another one, which has the event that has
+    /// fired it. The sentinel's events.
+    fn ask(&mut self) -> u64 {
+        self.sessions.succeeds("rotate web/main");
+        let snapshot = self.sessions.succeeds("snapshot web/flight").text();
+        fs::remove_dir_all(snapshot.trim_end()).unwrap();
+        self.snapshots += 1;
+        let next = self.snapshots + self.by_trigger() + 1;
+        let emitted = self.sentinel.emit(1);
+        self.fired += 1;
+        wait_until("the trigger takes one", || self.taken_snapshots() >= next);
+        let snapshot = self.newest("flight").join(format!("snapshot-{next}"));
+        let (tids, number) = (self.sentinel.tids(), self.fired);
+        let is_it = |event: &Event| event.payload["number"] == number && tids.contains(&event.tid);
+        assert!(list(&snapshot).iter().any(is_it), "the event that has fired it");
+        fs::remove_dir_all(snapshot).unwrap();
+        emitted / number
+    }
 }
 
 #[test]
@@ -159,19 +230,20 @@ fn what_is_read_and_lost_is_what_was_emitted_and_nothing_grows() {
     let length = Duration::from_secs(seconds.unwrap_or(8));
     let at_once = if seconds.is_some() { PROGRAMS } else { PROGRAMS_IN_SHORT };
     let sessions = Background::new();
+    fs::set_permissions(sessions.folder(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut kept = Kept::start(&sessions);
     let folder = kept.newest("main").parent().unwrap().to_owned();
 
     let users = if am_root() { vec![Vec::new(), as_user(NOBODY)] } else { vec![Vec::new()] };
     let begin = Instant::now();
-    let (mut emitted, mut programs, mut rounds, mut first) = (0, 0, 0_u64, None);
-    let (mut archives, mut snapshots, mut asked, mut printed) = (0, 0, Instant::now(), 0);
+    let (mut books, mut rounds, mut first) = (Books::default(), 0_u64, None);
+    let (mut asked, mut printed) = (Instant::now(), 0);
+    println!("{HEAD}");
     while rounds < 4 || begin.elapsed() < length {
-        let (pilots, more) = round(&sessions, &users, at_once);
-        (emitted, kept.emitted) = (emitted + more, kept.emitted + more);
-        programs += at_once;
+        let (pilots, more) = round(&sessions, &users, at_once, &mut books);
+        kept.emitted = kept.emitted.and(more);
         if rounds % KILL_RECORDER_EVERY == 1 {
-            kept.kill_recorder();
+            kept.kill_recorder(pilots.len());
         }
         drop(pilots);
         rounds += 1;
@@ -179,10 +251,8 @@ fn what_is_read_and_lost_is_what_was_emitted_and_nothing_grows() {
             kept.kill_service();
         }
         if asked.elapsed() >= ASKED_EVERY || rounds == 2 {
-            sessions.succeeds("rotate web/main");
-            let snapshot = sessions.succeeds("snapshot web/flight").text();
-            fs::remove_dir_all(snapshot.trim_end()).unwrap();
-            (archives, snapshots, asked) = (archives + 1, snapshots + 1, Instant::now());
+            kept.emitted.sure += kept.ask();
+            asked = Instant::now();
         }
         if rounds == 3 {
             let doomed = sessions.channel("web", "doomed")["recorder"].as_u64();
@@ -191,44 +261,78 @@ fn what_is_read_and_lost_is_what_was_emitted_and_nothing_grows() {
         }
         if let Some(first) = first.as_ref().filter(|_| begin.elapsed() >= length * printed / PARTS) {
             printed += 1;
-            let all = Taken::by_all(first.iter().map(|(pid, _)| *pid));
-            let (kib, archives) =
-                (size(&folder.join("bounded")) >> 10, entries(&folder.join("main/archives")));
-            let seconds = begin.elapsed().as_secs();
-            println!(
-                "{seconds} s: {programs} programs, {archives} archives, {snapshots} snapshots; bounded: {kib} KiB; {all}"
-            );
+            print_row(begin, &books, &kept, &folder, first);
         }
     }
+    let counts = vec![kept.fired; std::thread::available_parallelism().unwrap().get()];
+    books.add(kept.sentinel.tids(), counts, End::Killed);
+    kept.sentinel.kill();
     stays_flat(&first.unwrap());
-    let [recorders, services] = kept.kills;
     kept.service.end(libc::SIGTERM);
     let main = folder.join("main");
-    let (read, lost) = (counted(&main), lost(&folder.join("main.log")));
-    println!(
-        "{rounds} rounds, {programs} programs, {archives} archives asked for, {snapshots} snapshots, {recorders} recorders \
-         and {services} services killed in {:.0} s: {emitted} emitted, {read} read, {lost} lost",
-        begin.elapsed().as_secs_f64()
-    );
+    let read = books.check_archives(&main);
+    let lost = lost(&folder.join("main.log"));
+    let emitted = books.emitted();
+    println!("\n{rounds} rounds in {:.0} s\n\n{books}", begin.elapsed().as_secs_f64());
+    println!("| read in {} archives | {read} |\n| lost | {lost} |", entries(&main.join("archives")));
     // The event that announces a thread can be lost as well.
-    let threads = programs as u64 * std::thread::available_parallelism().unwrap().get() as u64;
-    assert!((emitted..=emitted + threads).contains(&(read + lost)), "{read} + {lost} of {emitted}");
+    let most = emitted.sure + emitted.perhaps + books.threads();
+    assert!((emitted.sure..=most).contains(&(read + lost)), "{read} + {lost} of {emitted:?}");
     assert_eq!(read, each_archive(&main));
     assert!(size(&folder.join("bounded")) <= TOTAL + TOTAL / 4, "the disk is bounded");
 }
 
-/// Programs that have emitted, half of which were killed then; and how many events.
-fn round(sessions: &Background, users: &[Vec<String>], at_once: usize) -> (Vec<Pilot>, u64) {
-    let mut pilots: Vec<Pilot> =
-        (0..at_once).map(|number| Pilot::run(sessions, &users[number % users.len()])).collect();
-    let mut emitted = 0;
-    for (number, pilot) in pilots.iter_mut().enumerate() {
-        emitted += pilot.emit(100 + 700 * (number % 6) as u64);
-        if number % 2 == 0 {
-            pilot.kill();
+const HEAD: &str = "\
+| s | programs | archives asked for | snapshots asked for | by the trigger | recorders killed | services killed \
+| `bounded`, KiB | descriptors (of regions) | threads | KiB of memory |
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
+
+fn print_row(begin: Instant, books: &Books, kept: &Kept<'_>, folder: &Path, first: &[(u32, Taken)]) {
+    let all = Taken::by_all(first.iter().map(|(pid, _)| *pid));
+    let (seconds, bounded) = (begin.elapsed().as_secs(), size(&folder.join("bounded")) >> 10);
+    let ([recorders, services], snapshots, fired) = (kept.kills, kept.snapshots, kept.by_trigger());
+    let Taken { descriptors, regions, threads, resident_kib, .. } = all;
+    println!(
+        "| {seconds} | {} | {snapshots} | {snapshots} | {fired} | {recorders} | {services} | {bounded} \
+         | {descriptors} ({regions}) | {threads} | {resident_kib} |",
+        books.programs()
+    );
+}
+
+/// Programs that live, after others have emitted as they have and were killed: some of them while they emit.
+/// Also what all have emitted.
+fn round(
+    sessions: &Background,
+    users: &[Vec<String>],
+    at_once: usize,
+    books: &mut Books,
+) -> (Vec<Pilot>, Emitted) {
+    let before = books.emitted();
+    let file = |number: usize| sessions.folder().join(format!("counts-{number}"));
+    let start = |number: usize| Pilot::counting(sessions, &users[number % users.len()], &file(number));
+    let mut pilots: Vec<Pilot> = (0..at_once).map(start).collect();
+    let mut living = Vec::new();
+    for (number, mut pilot) in pilots.drain(..).enumerate() {
+        let events = 100 + 700 * (number % 6) as u64;
+        let (threads, tids) = (pilot.emit(events) / events, pilot.tids());
+        let counts = vec![events; threads as usize];
+        match number % 4 {
+            0 => {
+                pilot.kill();
+                books.add(tids, counts, End::Killed);
+            }
+            2 => {
+                let after = STEP * (books.programs() % 11) as u32;
+                let counts = pilot.kill_while_it_emits(KILLED_WITHIN, after, &file(number));
+                books.add(tids, counts, End::KilledWhileItEmits);
+            }
+            _ => {
+                books.add(tids, counts, End::Own);
+                living.push(pilot);
+            }
         }
     }
-    (pilots, emitted)
+    (living, books.emitted().since(before))
 }
 
 /// Recorders need no more than they had at first, and have no regions: those of the last programs are given
@@ -240,7 +344,7 @@ fn stays_flat(first: &[(u32, Taken)]) {
         now.others() <= at_first.others() && now.regions == 0 && now.threads <= at_first.threads + 1
     };
     let begin = Instant::now();
-    tracewing_testing::wait_until("the recorders have given back what they took", || {
+    wait_until("the recorders have given back what they took", || {
         let others = || first.iter().filter(|one| !is_flat(one));
         if begin.elapsed() > LATE {
             others()

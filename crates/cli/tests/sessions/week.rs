@@ -23,15 +23,18 @@ struct Load {
     snapshots: u64,
     /// Events of each thread of a program in a round.
     events: u64,
+    /// KiB of memory of its own that a process may have more at the end than when archives were first
+    /// removed: in an hour, it has the names of thousands of programs.
+    more: u64,
 }
 
-const HOUR: Load = Load { total: 1 << 20, archive: 4 << 10, rotations: 500, snapshots: 50, events: 4_000 };
-const MOMENT: Load = Load { total: 1 << 10, archive: 128, rotations: 12, snapshots: 1, events: 2_000 };
+const HOUR: Load =
+    Load { total: 1 << 20, archive: 4 << 10, rotations: 500, snapshots: 50, events: 4_000, more: 3 << 10 };
+const MOMENT: Load =
+    Load { total: 1 << 10, archive: 128, rotations: 12, snapshots: 1, events: 2_000, more: 1 << 10 };
 
 /// How often the state is printed.
 const PARTS: u64 = 20;
-/// KiB of memory that a process may have more at the end than when archives were first removed.
-const MORE: u64 = 4 << 10;
 /// Archives, the newest, whose events are counted one by one.
 const READ: usize = 5;
 
@@ -43,12 +46,19 @@ struct Week<'a> {
 }
 
 impl Week<'_> {
-    /// All processes of it: recorders, the service, and programs that stay.
+    /// All processes of it: recorders with the processes that they have started, the service, and programs
+    /// that stay. Those that read a program for a recorder (`tracewing-reads`) come and go.
     fn taken(&self, service: u32) -> Vec<(String, Taken)> {
-        let recorders = self.sessions.recorders().into_iter().map(|pid| (format!("recorder {pid}"), pid));
-        let programs = self.pilots.iter().map(|pilot| (format!("program {}", pilot.id()), pilot.id()));
-        let all = recorders.chain(programs).chain([(format!("service {service}"), service)]);
-        all.map(|(name, pid)| (name, Taken::by(pid))).collect()
+        let mut all = Vec::new();
+        for recorder in self.sessions.recorders() {
+            all.push((format!("recorder {recorder}"), recorder));
+            let helpers = descendants(recorder).into_iter().map(|pid| (name_of(pid), pid));
+            let stay = helpers.filter(|(name, _)| !name.is_empty() && name != "tracewing-reads");
+            all.extend(stay.map(|(name, pid)| (format!("{name} {pid}"), pid)));
+        }
+        all.extend(self.pilots.iter().map(|pilot| (format!("program {}", pilot.id()), pilot.id())));
+        all.push((format!("service {service}"), service));
+        all.into_iter().map(|(name, pid)| (name, Taken::by(pid))).collect()
     }
 
     fn archives(&self) -> u64 {
@@ -100,7 +110,11 @@ impl Flat {
             self.part += 1;
             let seconds = self.begin.elapsed().as_secs();
             println!("{seconds} s: {archives} archives, {snapshots} snapshots, {disk} KiB on disk");
-            week.taken(service).iter().for_each(|(name, taken)| println!("    {name}: {taken}"));
+            let all = week.taken(service);
+            println!(
+                "| process | descriptors | of regions | threads | KiB of its own memory |\n|---|--:|--:|--:|--:|"
+            );
+            all.iter().for_each(|(name, taken)| println!("| {name} | {} |", taken.cells()));
         }
     }
 
@@ -110,7 +124,7 @@ impl Flat {
         let is_flat = |(before, now): (&Taken, &Taken)| {
             now.descriptors <= before.descriptors
                 && now.threads <= before.threads
-                && now.resident_kib <= before.resident_kib + MORE
+                && now.anonymous_kib <= before.anonymous_kib + week.load.more
         };
         let names = |all: &[(String, Taken)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(names(first), names(&week.taken(service)), "the same processes run");
@@ -118,8 +132,11 @@ impl Flat {
             let now = week.taken(service);
             first.iter().zip(&now).all(|((_, before), (_, now))| is_flat((before, now)))
         });
+        let columns = "descriptors | of regions | threads | KiB";
+        println!("| process | {columns} | at the end: {columns} |");
+        println!("|---|{}", "--:|".repeat(8));
         for ((name, before), (_, now)) in first.iter().zip(week.taken(service)) {
-            println!("{name}: {before} when archives were first removed, {now} at the end");
+            println!("| {name} | {} | {} |", before.cells(), now.cells());
         }
         let total = week.load.total;
         assert!(self.largest <= total + total / 4, "{} KiB of {total}", self.largest);
@@ -164,6 +181,21 @@ fn a_week_in_an_hour() {
     // A thread is announced by an event when it emits for the first time.
     let threads = programs as u64 * std::thread::available_parallelism().unwrap().get() as u64;
     check_books(&week.folder.join("main"), emitted..=emitted + threads);
+}
+
+/// Processes that a process has started, and those that these have started.
+fn descendants(pid: u32) -> Vec<u32> {
+    let children =
+        fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().flat_map(|task| {
+            let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            text.split_whitespace().map(|word| word.parse::<u32>().unwrap()).collect::<Vec<_>>()
+        });
+    children.flat_map(|child| [child].into_iter().chain(descendants(child)).collect::<Vec<_>>()).collect()
+}
+
+/// What a process calls itself; nothing if it has ended.
+fn name_of(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 fn begin(sessions: &Background, load: &Load) -> Service {

@@ -13,12 +13,14 @@
 //! | `panic` | a thread panics | `panicked` |
 //! | `abort` | ends the process by SIGKILL | none |
 //!
-//! The process ends with its standard input.
+//! The process ends with its standard input. If `PILOT_COUNTS` names a file, the threads count in it what
+//! they have emitted, 8 bytes each, where it can be read when the process was killed.
 
 use std::io::{BufRead, Write};
+use std::os::fd::AsRawFd;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, LazyLock};
 use std::thread;
 
 use tracewing::{Event, emit};
@@ -33,7 +35,7 @@ struct Count {
 static LAND: AtomicBool = AtomicBool::new(false);
 
 /// What a thread has emitted.
-type Emitted = Arc<AtomicU64>;
+type Emitted = &'static AtomicU64;
 
 struct Pilot {
     orders: Sender<u64>,
@@ -62,12 +64,29 @@ fn pin(cpu: usize) {
     }
 }
 
+/// Counters for so many threads, which begin with 0.
+fn counters(threads: usize) -> &'static [AtomicU64] {
+    let Some(path) = std::env::var_os("PILOT_COUNTS") else {
+        return (0..threads).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
+    };
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let len = threads * size_of::<AtomicU64>();
+    file.set_len(len as u64).unwrap();
+    let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_raw_fd());
+    // SAFETY: the file has this length, nothing makes it shorter, and what is mapped stays so. The kernel
+    // gives it the alignment of a page. Only atomic accesses are made to it.
+    unsafe {
+        let memory = libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, fd, 0);
+        assert_ne!(memory, libc::MAP_FAILED);
+        std::slice::from_raw_parts(memory.cast(), threads)
+    }
+}
+
 impl Pilot {
     /// An order is a number of events, or `u64::MAX` for as many as fit until `LAND`.
-    fn start(cpu: usize) -> Self {
+    fn start(cpu: usize, emitted: Emitted) -> Self {
         let ((orders, next), (finished, done)) = (mpsc::channel(), mpsc::channel());
-        let emitted = Emitted::default();
-        let counter = emitted.clone();
+        let counter = emitted;
         let work = move || {
             pin(cpu);
             for order in next {
@@ -93,7 +112,8 @@ fn numbers(pilots: &[Pilot]) -> String {
 
 fn main() {
     tracewing::snapshot_on_panic();
-    let pilots: Vec<Pilot> = CPUS.iter().map(|cpu| Pilot::start(*cpu)).collect();
+    let pilots: Vec<Pilot> =
+        CPUS.iter().zip(counters(CPUS.len())).map(|(cpu, emitted)| Pilot::start(*cpu, emitted)).collect();
     let order = |count: u64| pilots.iter().for_each(|pilot| pilot.orders.send(count).unwrap());
     let wait = || pilots.iter().for_each(|pilot| pilot.done.recv().unwrap());
     for line in std::io::stdin().lock().lines() {
