@@ -139,15 +139,17 @@ fn work(trigger: &Trigger, programs: Option<&Programs>, fired: &Receiver<()>, sa
             continue;
         }
         last = Some(Instant::now());
-        let mut lines = fire(trigger, programs, &mut targets);
+        let mut lines = fire(trigger, programs, &mut targets, &|| self::targets(trigger));
         // Channels come and go while the session is started.
         let known = std::mem::replace(&mut targets, self::targets(trigger));
         let is_new = |one: &&Running| !known.iter().any(|known| known.pid == one.pid);
         let mut new: Vec<Running> = targets.iter().filter(is_new).cloned().collect();
         if !new.is_empty() && !known.is_empty() {
-            let asks = |action: &Action| !matches!(action, Action::Notify | Action::Run(_));
-            let actions = trigger.actions.iter().filter(|action| asks(action)).cloned().collect();
-            lines.extend(fire(&Trigger { actions, ..trigger.clone() }, None, &mut new));
+            // Only these: the others have done what they were asked.
+            let suits_one = |action: &&Action| new.iter().any(|one| suits(action, one));
+            let actions = trigger.actions.iter().filter(suits_one).cloned().collect();
+            let all = new.clone();
+            lines.extend(fire(&Trigger { actions, ..trigger.clone() }, None, &mut new, &|| all.clone()));
         }
         if lines.into_iter().any(|line| say.send(line).is_err()) {
             return;
@@ -155,14 +157,20 @@ fn work(trigger: &Trigger, programs: Option<&Programs>, fired: &Receiver<()>, sa
     }
 }
 
-/// Does everything, and says what was done; programs run afterwards, and say so themselves.
-fn fire(trigger: &Trigger, programs: Option<&Programs>, targets: &mut Vec<Running>) -> Vec<String> {
+/// Does everything, and says what was done; programs run afterwards, and say so themselves. `look` finds the
+/// targets again where none of them has done anything.
+fn fire(
+    trigger: &Trigger,
+    programs: Option<&Programs>,
+    targets: &mut Vec<Running>,
+    look: &dyn Fn() -> Vec<Running>,
+) -> Vec<String> {
     let (mut folder, mut to_run, mut lines) = (None, Vec::new(), Vec::new());
     let name = name(trigger);
     for action in &trigger.actions {
         match action {
             Action::Run(command) => to_run.push((command.clone(), folder.clone())),
-            action => lines.push(match act(action, trigger, targets, &mut folder) {
+            action => lines.push(match act(action, targets, look, &mut folder) {
                 Ok(done) => format!("{name}fired: {done}"),
                 Err(why) => format!("{name}fired, but not done: {why}"),
             }),
@@ -181,11 +189,21 @@ fn targets(trigger: &Trigger) -> Vec<Running> {
     running
 }
 
+/// Whether a recorder can be asked to do this.
+fn suits(action: &Action, one: &Running) -> bool {
+    match action {
+        Action::Notify | Action::Run(_) => false,
+        Action::Snapshot => one.is_flight_recorder,
+        Action::Rotate => !one.is_flight_recorder,
+        Action::Start | Action::Stop => true,
+    }
+}
+
 /// Does one thing, and says what. `folder`: of the latest snapshot or archive.
 fn act(
     action: &Action,
-    trigger: &Trigger,
     targets: &mut Vec<Running>,
+    look: &dyn Fn() -> Vec<Running>,
     folder: &mut Option<PathBuf>,
 ) -> Result<String, String> {
     let asked: fn(&Running) -> Result<Option<PathBuf>, AskError> = match action {
@@ -195,15 +213,10 @@ fn act(
         Action::Start => |one| one.change(&Change::Resume).map(|_| None),
         Action::Stop => |one| one.change(&Change::Pause).map(|_| None),
     };
-    let suits = |one: &Running| match action {
-        Action::Snapshot => one.is_flight_recorder,
-        Action::Rotate => !one.is_flight_recorder,
-        _ => true,
-    };
     let is_switch = matches!(action, Action::Start | Action::Stop);
     let (mut done, mut failed, mut unsuited) = (Vec::new(), None, None);
     for is_again in [false, true] {
-        for one in targets.iter().filter(|one| suits(one)) {
+        for one in targets.iter().filter(|one| suits(action, one)) {
             match asked(one) {
                 Ok(path) => {
                     done.push(path.as_ref().map_or(one.name.clone(), |path| path.display().to_string()));
@@ -219,7 +232,7 @@ fn act(
         if !done.is_empty() || failed.is_some() {
             break;
         }
-        *targets = self::targets(trigger);
+        *targets = look();
     }
     let line = format!("{action} {}", done.join(", "));
     match failed {
