@@ -23,6 +23,9 @@ use tracewing_units::{Cycles, Pid, Tid};
 pub struct Progress {
     /// Events written to the trace so far.
     pub events: u64,
+    /// How many events of state dumps have been written for threads that there were before; part of `events`,
+    /// unless the trace continues another one.
+    pub dumped: u64,
     /// Events known to be lost so far.
     pub lost: u64,
     /// Bytes of packets written so far.
@@ -76,6 +79,8 @@ pub struct KernelRecorder {
     has_lost: bool,
     /// Whether a poll has failed.
     failed: bool,
+    /// Events of state dumps at the begin of the recording, or of what it has followed since.
+    dumped: u64,
 }
 
 impl KernelRecorder {
@@ -106,6 +111,7 @@ impl KernelRecorder {
             metadata,
             has_lost: false,
             failed: false,
+            dumped: 0,
         };
         // Looked at when the kernel records already, so that of no thread both are missing, and stamped
         // before its events.
@@ -125,7 +131,10 @@ impl KernelRecorder {
         let Some((_, stream)) = on_this_cpu else { return Ok(()) };
         let threads = threads.iter().map(|thread| (ids.thread, thread.encode()));
         let asleep = asleep.iter().map(|asleep| (ids.asleep, asleep.encode()));
-        threads.chain(asleep).try_for_each(|(id, event)| stream.event(stamp, id, &event, &mut self.trace))
+        threads.chain(asleep).try_for_each(|(id, event)| {
+            self.dumped += 1;
+            stream.event(stamp, id, &event, &mut self.trace)
+        })
     }
 
     /// Also records all threads of these processes from now on. Processes and threads that have ended are
@@ -245,9 +254,11 @@ impl KernelRecorder {
 
     /// Numbers of events and losses so far, and bytes written.
     pub fn progress(&self) -> Progress {
-        self.cpus.iter().fold(Progress::default(), |sum, (reader, stream)| {
+        let begin = Progress { dumped: self.dumped, ..Progress::default() };
+        self.cpus.iter().fold(begin, |sum, (reader, stream)| {
             let summary = stream.summary();
             Progress {
+                dumped: sum.dumped,
                 events: sum.events + summary.events,
                 lost: sum.lost.saturating_add(stream.lost()),
                 bytes: sum.bytes + summary.bytes,
