@@ -21,6 +21,11 @@ pub struct Asking {
 }
 
 impl Asking {
+    /// For the recordings of a session of this user.
+    pub fn of_session(name: &str) -> Self {
+        Self { which: Which::named(name), format: TextFormatOption::default() }
+    }
+
     /// Finds the recorders, asks them, and prints the folder that each answers.
     pub fn print(
         &self,

@@ -255,7 +255,7 @@ fn main() -> ExitCode {
         Command::Session(args) => session::run(args),
         Command::Channel(args) => session::channel(args),
         Command::Trigger(args) => session::trigger(args),
-        Command::Service(args) => session::service::run(&args),
+        Command::Service(args) => session::service::run(args),
         Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Sites(args) => sites::run(&args),

@@ -17,6 +17,11 @@ pub struct Which {
 }
 
 impl Which {
+    /// One of this user's, by its name.
+    pub fn named(name: &str) -> Self {
+        Self { recording: Some(name.to_owned()), user: None }
+    }
+
     /// # Errors
     /// No recording runs, or several do, or the user may not change it; or one does not answer that may be
     /// meant, too.

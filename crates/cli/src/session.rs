@@ -25,7 +25,7 @@ use crate::output::{print_note, print_warning, shown};
 use crate::screen::{self, Form};
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
-use definition::{Definition, MAIN};
+use definition::{Definition, MAIN, Start};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
@@ -86,6 +86,9 @@ enum SessionCommand {
     Save {
         #[command(flatten)]
         which: Which,
+        /// Say in it that a service starts the session only when it is asked to (`tracewing service start`)
+        #[arg(long)]
+        on_demand: bool,
         /// Write to FILE
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -228,7 +231,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         SessionCommand::Status(args) => status::run(&store, &args),
         SessionCommand::List(format) => list(&store, format.format),
         SessionCommand::Destroy(which) => destroy(&store, &which),
-        SessionCommand::Save { which, output } => save(&which.of(&store)?, output),
+        SessionCommand::Save { which, on_demand, output } => save(which.of(&store)?, on_demand, output),
         SessionCommand::Load { file } => load(&store, &file),
     }
 }
@@ -316,6 +319,7 @@ fn create(store: &Store, name: &str, options: Vec<OsString>) -> Result<ExitCode>
         output,
         folder,
         total_size,
+        start: Start::default(),
         channels,
         triggers,
     })?;
@@ -348,12 +352,7 @@ fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
         print_note(&mut out, "there are no sessions: `tracewing session create NAME` describes one")?;
     }
     for definition in sessions {
-        let found = recorders::find(&definition);
-        let state = match (found.silent.is_empty(), found.running.is_empty()) {
-            (false, _) => "does not answer",
-            (true, false) => "started",
-            (true, true) => "stopped",
-        };
+        let state = recorders::find(&definition).state();
         let channels: Vec<&str> = definition.channels.keys().map(String::as_str).collect();
         match format {
             TextFormat::Text => writeln!(
@@ -378,12 +377,16 @@ fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
 fn stop(store: &Store, which: &Which) -> Result<ExitCode> {
     let definition = which.of(store)?;
     let status = recorders::stop(&store.lock()?, &definition)?;
-    warn_of_service(store, &definition.name);
+    warn_of_service(store, &definition);
     Ok(status)
 }
 
 /// Says that a service starts the session again, if one runs that has it.
-fn warn_of_service(store: &Store, name: &str) {
+fn warn_of_service(store: &Store, definition: &Definition) {
+    let name = &definition.name;
+    if definition.start == Start::OnDemand {
+        return;
+    }
     if let Some(folder) = store.served_from(name).filter(|folder| store.serve(folder).is_err()) {
         print_warning(&format!(
             "a service starts {name} again: to end it, remove its file from {} first",
@@ -401,12 +404,15 @@ fn destroy(store: &Store, which: &Which) -> Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => recorders::stop(&locked, &definition)?,
     };
-    warn_of_service(store, &definition.name);
+    warn_of_service(store, &definition);
     locked.remove(&definition.name)?;
     Ok(status)
 }
 
-fn save(definition: &Definition, output: Option<PathBuf>) -> Result<ExitCode> {
+fn save(mut definition: Definition, on_demand: bool, output: Option<PathBuf>) -> Result<ExitCode> {
+    if on_demand {
+        definition.start = Start::OnDemand;
+    }
     let text = definition.to_toml()?;
     match output {
         None => screen::stdout(Form::Text).write_all(text.as_bytes())?,

@@ -29,9 +29,20 @@ pub(crate) struct Peer {
 /// Process and user at the time of `connect`, or of `listen`. `None` if the kernel cannot say, as for a
 /// process of another PID namespace.
 pub(crate) fn peer(connection: BorrowedFd<'_>) -> Option<Peer> {
+    let credentials = credentials(connection)?;
+    (credentials.pid > 0).then_some(Peer { pid: Pid(credentials.pid), uid: credentials.uid })
+}
+
+/// The user at the other end of a connection: that of `connect`, or of `listen`. `None` if the kernel cannot
+/// say.
+pub fn user_of(connection: BorrowedFd<'_>) -> Option<u32> {
+    credentials(connection).map(|credentials| credentials.uid)
+}
+
+fn credentials(connection: BorrowedFd<'_>) -> Option<libc::ucred> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     option(connection, libc::SO_PEERCRED, &mut credentials).ok()?;
-    (credentials.pid > 0).then_some(Peer { pid: Pid(credentials.pid), uid: credentials.uid })
+    Some(credentials)
 }
 
 /// The pidfd of the process that connected. `None` if it is dead.

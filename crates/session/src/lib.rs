@@ -128,7 +128,9 @@ mod trigger;
 
 #[doc(hidden)]
 pub use attached::calls_of_programs;
+pub use credentials::user_of;
 pub use error::Error;
+pub use listing::open_folder;
 pub use options::Options;
 pub use outcome::{Outcome, Summary};
 pub use recorder::{Observer, Progress, record};

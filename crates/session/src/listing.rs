@@ -126,8 +126,9 @@ fn file_name() -> &'static str {
     JOIN_FILE.rsplit('/').next().unwrap_or(JOIN_FILE)
 }
 
-/// Opens the folder of the file for this user, or makes it.
-pub(crate) fn open_folder() -> Option<OwnedFd> {
+/// Opens the folder of the file for this user, or makes it. A service has its socket there, too. `None` if
+/// this user has none, or others can write to it.
+pub fn open_folder() -> Option<OwnedFd> {
     parent().and_then(|parent| folder(&parent).ok())
 }
 

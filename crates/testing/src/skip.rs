@@ -126,10 +126,16 @@ pub const LISTED: [Listed; 12] = [
     Listed {
         name: "no namespaces",
         why: "containers and some machines do not permit namespaces",
-        places: &[(
-            "crates/cli/tests/attached/selected.rs",
-            "numbers_of_processes_in_other_namespaces_are_the_recorders",
-        )],
+        places: &[
+            (
+                "crates/cli/tests/attached/selected.rs",
+                "numbers_of_processes_in_other_namespaces_are_the_recorders",
+            ),
+            (
+                "crates/cli/tests/sessions/requests/place.rs",
+                "roots_socket_is_for_the_group_where_there_is_one",
+            ),
+        ],
     },
     Listed {
         name: "32-bit programs",

@@ -49,12 +49,13 @@ pub struct Options {
     crates: bool,
 }
 
-/// Units of systemd in `contrib/systemd`, and where Debian has them.
-const UNITS: [(&str, &str); 4] = [
-    ("tracewing.service", "usr/lib/systemd/system/tracewing.service"),
-    ("tracewing.path", "usr/lib/systemd/system/tracewing.path"),
-    ("user/tracewing.service", "usr/lib/systemd/user/tracewing.service"),
-    ("user/tracewing.path", "usr/lib/systemd/user/tracewing.path"),
+/// What systemd reads, in `contrib`, and where Debian has it.
+const UNITS: [(&str, &str); 5] = [
+    ("systemd/tracewing.service", "usr/lib/systemd/system/tracewing.service"),
+    ("systemd/tracewing.socket", "usr/lib/systemd/system/tracewing.socket"),
+    ("systemd/user/tracewing.service", "usr/lib/systemd/user/tracewing.service"),
+    ("sysusers.d/tracewing.conf", "usr/lib/sysusers.d/tracewing.conf"),
+    ("tmpfiles.d/tracewing.conf", "usr/lib/tmpfiles.d/tracewing.conf"),
 ];
 
 /// Shells, and where Debian has their completions.
@@ -78,12 +79,31 @@ License: Apache-2.0 or MIT
  .
 ";
 
+/// Run after the package is installed: makes the group, and the folder that its members may read, with or
+/// without systemd.
+const AFTER_INSTALLATION: &str = "\
+#!/bin/sh
+set -e
+if [ \"$1\" = configure ]; then
+    if command -v systemd-sysusers > /dev/null && command -v systemd-tmpfiles > /dev/null; then
+        systemd-sysusers tracewing.conf
+        systemd-tmpfiles --create tracewing.conf
+    else
+        groupadd --system --force tracewing
+        install -d -o root -g tracewing -m 2750 /var/lib/tracewing
+    fi
+fi
+if [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || true
+fi
+";
+
 /// Run before the package is removed: its units stop, and nothing of systemd's refers to them any more.
 const BEFORE_REMOVAL: &str = "\
 #!/bin/sh
 set -e
 if [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl disable --now tracewing.path tracewing.service || true
+    systemctl disable --now tracewing.socket tracewing.service || true
 fi
 ";
 
@@ -184,7 +204,7 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
     write_manuals(&program, &tree.join("usr/share/man/man1"))?;
     let root = crate::root()?;
     for (unit, path) in UNITS {
-        write(&tree.join(path), &fs::read(root.join("contrib/systemd").join(unit))?)?;
+        write(&tree.join(path), &fs::read(root.join("contrib").join(unit))?)?;
     }
     let about = tree.join("usr/share/doc/tracewing");
     let mit = fs::read_to_string(root.join("LICENSE-MIT"))?;
@@ -262,7 +282,8 @@ fn build(tree: &Path, out: &Path) -> Result<PathBuf> {
     let sums = output(Command::new("sh").args(["-c", sums, "sh"]).arg(tree))?;
     write(&tree.join("DEBIAN/control"), control.as_bytes())?;
     write(&tree.join("DEBIAN/md5sums"), &sums)?;
-    for (name, script) in [("prerm", BEFORE_REMOVAL), ("postrm", AFTER_REMOVAL)] {
+    let scripts = [("postinst", AFTER_INSTALLATION), ("prerm", BEFORE_REMOVAL), ("postrm", AFTER_REMOVAL)];
+    for (name, script) in scripts {
         let path = tree.join("DEBIAN").join(name);
         write(&path, script.as_bytes())?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;

@@ -24,6 +24,8 @@ test $(ls /usr/share/man/man1/tracewing*.1.gz | wc -l) -gt 30
 gzip -t /usr/share/man/man1/tracewing*.1.gz
 test -s /usr/lib/systemd/system/tracewing.service
 test -s /usr/lib/systemd/user/tracewing.service
+test -s /usr/lib/systemd/system/tracewing.socket
+test \"$(stat -c '%a %U %G' /var/lib/tracewing)\" = '2750 root tracewing'
 for shell in bash-completion/completions/ zsh/vendor-completions/_ fish/vendor_completions.d/; do
     grep -q breakdown /usr/share/${shell}tracewing*
 done
@@ -87,16 +89,18 @@ SuccessAction=exit-force
 FailureAction=exit-force
 [Service]
 Type=oneshot
-TimeoutStartSec=300
+TimeoutStartSec=420
 Environment=HOME=/root
 StandardOutput=file:/log
 StandardError=file:/log
 ExecStart=/bin/sh -ex /trial
 ";
 
-/// Root's unit: a session of programs of two users and one of the kernel; the service is killed and continues
-/// them, a recorder is killed and replaced, and nothing is left when the unit is stopped. Then a user's unit.
-/// A file starts the service by its path unit; removing the package stops both.
+/// Root's unit: a session of programs of two users and one of the kernel; the service is killed and
+/// continues them, a recorder is killed and replaced, and nothing is left when the unit is stopped. Then a
+/// user's unit. Then a member of the group starts a session, which starts the service by its socket, and
+/// stops it; another user is refused; the service ends when it has nothing to do. Removing the package stops
+/// all.
 const UNITS_TRIAL: &str = "
 trap 'test $? = 0 || journalctl --no-pager -n 50' EXIT
 dpkg -i /tracewing.deb
@@ -111,7 +115,7 @@ done
 instances=$(ls /sys/kernel/tracing/instances)
 systemctl start tracewing
 systemctl status --no-pager tracewing
-recorders() { tracewing session status --format json | grep -o '\"recorder\":[0-9]*' | cut -d: -f2; }
+recorders() { tracewing session status --format json | grep -o '\"recorder\":[0-9][0-9]*' | cut -d: -f2; }
 test $(recorders | wc -l) = 2
 (cd /tmp && quotes --seconds 1)
 (cd /tmp && setpriv --reuid=65534 --regid=65534 --clear-groups quotes --seconds 1)
@@ -148,14 +152,39 @@ setpriv --reuid=ann --regid=ann --init-groups env HOME=/srv/ann XDG_RUNTIME_DIR=
 if pgrep -l ^tracewing; then exit 1; fi
 
 mkdir /later && mv /etc/tracewing/sessions.d/* /later
-systemctl enable tracewing
-systemctl enable --now tracewing.path
+sed '1i start = \"on-demand\"' /later/web.toml > /etc/tracewing/sessions.d/web.toml
+useradd -m -d /srv/bob -G tracewing bob
+as() { user=$1; shift; setpriv --reuid=$user --regid=$user --init-groups env HOME=/srv/$user \"$@\"; }
+systemctl stop tracewing.socket
+if as bob tracewing service list; then exit 1; fi
+systemctl enable --now tracewing.socket
 if systemctl is-active tracewing; then exit 1; fi
+test \"$(stat -c '%a %U %G' /run/tracewing/control)\" = '660 root tracewing'
+as bob tracewing service list | grep 'web  stopped  on demand'
+systemctl is-active tracewing
+test $(recorders | wc -l) = 0
+recording=$(as bob tracewing service start web)
+test $(recorders | wc -l) = 1
+(cd /tmp && quotes --seconds 1)
+as bob tracewing service status web
+if as ann tracewing service stop web 2> /refused; then exit 1; fi
+grep 'not a member of group tracewing' /refused
+as bob tracewing service stop web
+test $(recorders | wc -l) = 0
+test -n \"$(as bob tracewing list -n 1 $recording/main)\"
+if as ann tracewing list -n 1 $recording/main; then exit 1; fi
+journalctl --no-pager -u tracewing | grep \"user $(id -u bob) asks for start web\"
+while systemctl is-active tracewing; do sleep 1; done
+test \"$(systemctl show -p Result --value tracewing)\" = success
+as bob tracewing service list | grep 'web  stopped  on demand'
+
+systemctl enable tracewing
 cp /later/web.toml /etc/tracewing/sessions.d
 until test $(recorders | wc -l) = 1; do sleep 0.1; done
 dpkg -r tracewing
 if pgrep -l ^tracewing; then exit 1; fi
 if ls /etc/systemd/system/*.wants/tracewing.*; then exit 1; fi
+test ! -e /run/tracewing/control
 touch /good
 ";
 
@@ -180,7 +209,7 @@ pub fn in_bare_debian(package: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs the package where systemd runs, as the first process of a container, and tries both units.
+/// Installs the package where systemd runs, as the first process of a container, and tries its units.
 pub fn of_units(package: &Path, root: &Path) -> Result<()> {
     packages::ensure(packages::FOR_TRIAL)?;
     if root.exists() {

@@ -31,7 +31,7 @@ pub fn parse_size(text: &str) -> Result<Size, String> {
 }
 
 /// Longest name of a session or a channel.
-const LONGEST_NAME: usize = 64;
+pub const LONGEST_NAME: usize = 64;
 
 /// A session's name, or SESSION/CHANNEL.
 pub fn parse_name(text: &str) -> Result<String, String> {

@@ -5,6 +5,7 @@
 //! folder = "/srv/ann"              # relative paths in options begin here
 //! output = "/srv/traces/web"
 //! total-size = "1G"               # of all channels together
+//! start = "on-demand"             # by `tracewing service`: when it is asked to
 //!
 //! [channel.main]                   # options of `tracewing record`, by their long names
 //! event = ["shop:*"]
@@ -61,11 +62,31 @@ pub struct Definition {
     /// Most bytes of all channels of a start, as `record` takes them.
     #[serde(rename = "total-size", default, skip_serializing_if = "Option::is_none")]
     pub total_size: Option<String>,
+    /// When a service starts it.
+    #[serde(default, skip_serializing_if = "Start::is_always")]
+    pub start: Start,
     #[serde(rename = "channel")]
     pub channels: BTreeMap<String, Table>,
     /// What is done when which events come: options of the recorders that wait for them.
     #[serde(rename = "trigger", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub triggers: BTreeMap<String, Table>,
+}
+
+/// When a service that has a session's file starts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// Whenever it is not started.
+    #[default]
+    Always,
+    /// When it is asked to.
+    OnDemand,
+}
+
+impl Start {
+    fn is_always(&self) -> bool {
+        *self == Self::Always
+    }
 }
 
 /// The options of a channel, and the folder that they name.
@@ -324,6 +345,7 @@ mod tests {
                 folder: "/f".into(),
                 output: "/o".into(),
                 total_size: Some("1G".to_owned()),
+                start: Start::OnDemand,
                 channels: [(MAIN.to_owned(), table.clone())].into(),
                 triggers: BTreeMap::new(),
             };
@@ -351,6 +373,7 @@ mod tests {
             ("[channel]", "no channel"),
             ("more = 1\n[channel.main]", "unknown field"),
             ("total-size = '1'\n[channel.main]", "total-size"),
+            ("start = 'sometimes'\n[channel.main]", "on-demand"),
             ("[channel.main]\nevent = 1979-05-27", "takes a text"),
             ("[channel.'../x']", "expected a name"),
             ("[channel.main]\nprofile = '99'", "add --system-wide"),

@@ -54,6 +54,15 @@ impl Found {
         Self { running, silent }
     }
 
+    /// What is said of the session as a whole.
+    pub fn state(&self) -> &'static str {
+        match (self.silent.is_empty(), self.running.is_empty()) {
+            (false, _) => "does not answer",
+            (true, false) => "started",
+            (true, true) => "stopped",
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.running.is_empty() && self.silent.is_empty()
     }
@@ -302,7 +311,7 @@ impl Recorder {
 
 /// This program's file: if it was replaced since this process has started, the new one; if it was removed,
 /// what this process runs.
-fn own_program() -> Result<PathBuf> {
+pub fn own_program() -> Result<PathBuf> {
     let path = std::env::current_exe().context("this program's file is not known")?;
     if path.is_file() {
         return Ok(path);

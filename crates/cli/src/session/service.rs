@@ -1,57 +1,163 @@
 //! `tracewing service`: keeps the sessions of a folder started, in the foreground, for systemd and others
-//! like it.
+//! like it, and starts and stops others of them for those that may ask it.
 //!
 //! It only starts and stops recorders. If it is killed, they continue, and the next service finds them by
 //! their names; if a recorder is killed, it is started again.
+//!
+//! | module | what |
+//! |---|---|
+//! | `folder`, `keep` | the files of the sessions; keeps these started |
+//! | `message`, `limits` | requests and replies; how many a user has |
+//! | `socket`, `control` | where it is asked; the thread that answers |
+//! | `work`, `answer` | a request that is carried out by a process of its own, and what this process does |
+//! | `ask` | asks a service |
 
-use super::definition::Definition;
+mod answer;
+mod ask;
+mod control;
+mod folder;
+mod keep;
+mod limits;
+mod message;
+mod socket;
+mod work;
+
+use super::definition::{Start, parse_word};
 use super::recorders;
 use super::store::Store;
-use crate::defaults::distrust;
-use crate::output::{print_warning, shown};
+use crate::format::{TextFormat, TextFormatOption};
+use crate::output::{count_of, print_warning, shown};
+use crate::record::parse_seconds;
 use crate::screen::{self, Form};
-use anyhow::{Context, Result, anyhow};
-use rustix::process::geteuid;
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use control::Control;
+use folder::{Files, Kept, default_folder};
+use keep::{keep_started, read, reread, stop, take};
+use message::{Request, What};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register;
+use socket::Socket;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tracewing_files::Dir;
 
-const ROOTS: &str = "/etc/tracewing/sessions.d";
 /// Time between two looks at signals, and at recorders.
 const LOOK: Duration = Duration::from_millis(100);
 const CHECK: Duration = Duration::from_secs(2);
-/// Least time from one start of a session to the next.
-const PAUSE: Duration = Duration::from_secs(10);
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const EXAMPLES: &str = "\
 Examples:
   tracewing session save web -o /etc/tracewing/sessions.d/web.toml
   tracewing service
       start the sessions of the folder, and keep them started until Ctrl-C or SIGTERM, which stops them
+  tracewing session save web --on-demand -o /etc/tracewing/sessions.d/web.toml
+  tracewing service start web
+      have the machine's service start a session that it keeps for this; for root and members of group tracewing
 
-Files that are added to the folder are noticed. Not needed for sessions that `tracewing session start` starts. Under systemd, enable tracewing.service, for yourself or \
-(as root) for the machine; it reports its state to systemd (sd_notify). If the service is killed, its sessions continue, and \
-the next one takes them over.")]
+Files that are added to the folder are noticed. Not needed for sessions that `tracewing session start` starts. Under \
+systemd, enable tracewing.service, for yourself or (as root) for the machine; it reports its state to systemd \
+(sd_notify). tracewing.socket starts the machine's service when it is asked. If the service is killed, its sessions \
+continue, and the next one takes them over.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
     /// Folder of sessions as `tracewing session save` writes them [default: /etc/tracewing/sessions.d for
     /// root, otherwise ~/.config/tracewing/sessions]
     #[arg(long, value_name = "DIR")]
     sessions: Option<PathBuf>,
+
+    /// Answer requests at PATH; the group tracewing may send them to root's service [default: the socket that
+    /// systemd passes; otherwise, without --sessions, /run/tracewing/control for root, and tracewing/control
+    /// in $XDG_RUNTIME_DIR]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// End this long after the last request, if a request has started the service and none of its sessions is
+    /// started
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "60")]
+    exit_idle_time: Duration,
+
+    #[command(subcommand)]
+    command: Option<ServiceCommand>,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+#[derive(Debug, Subcommand)]
+enum ServiceCommand {
+    /// List the sessions of a service
+    List {
+        #[command(flatten)]
+        at: At,
+        #[command(flatten)]
+        format: TextFormatOption,
+    },
+    /// Show what the channels of a service's sessions record, and how much was lost
+    Status {
+        #[command(flatten)]
+        at: At,
+        /// The session [default: all]
+        #[arg(value_name = "SESSION", value_parser = parse_word)]
+        session: Option<String>,
+        #[command(flatten)]
+        format: TextFormatOption,
+    },
+    /// Have a service start a session that it starts on demand
+    Start(Asked),
+    /// Have a service stop a session that it starts on demand
+    Stop(Asked),
+    /// Have the flight recorders of a service's session write what they hold
+    Snapshot(Asked),
+    /// Have the channels of a service's session complete their archives and begin the next ones
+    Rotate(Asked),
+    /// Carry out a request: what the service starts for each
+    #[command(hide = true)]
+    Answer(answer::Args),
+}
+
+/// Which service is asked.
+#[derive(Debug, clap::Args)]
+struct At {
+    /// Ask the service that listens at PATH [default: /run/tracewing/control, the one of the machine]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Asked {
+    #[command(flatten)]
+    at: At,
+    /// The session
+    #[arg(value_name = "SESSION", value_parser = parse_word)]
+    session: String,
+}
+
+pub fn run(args: Args) -> Result<ExitCode> {
+    let ask = |what, at: &At, session, format| {
+        ask::run(at.socket.as_deref(), &Request { what, is_json: format == TextFormat::Json, session })
+    };
+    let ask_of = |what, Asked { at, session }: Asked| ask(what, &at, Some(session), TextFormat::Text);
+    match args.command {
+        None => serve(&args),
+        Some(ServiceCommand::List { at, format }) => ask(What::List, &at, None, format.format),
+        Some(ServiceCommand::Status { at, session, format }) => {
+            ask(What::Status, &at, session, format.format)
+        }
+        Some(ServiceCommand::Start(asked)) => ask_of(What::Start, asked),
+        Some(ServiceCommand::Stop(asked)) => ask_of(What::Stop, asked),
+        Some(ServiceCommand::Snapshot(asked)) => ask_of(What::Snapshot, asked),
+        Some(ServiceCommand::Rotate(asked)) => ask_of(What::Rotate, asked),
+        Some(ServiceCommand::Answer(args)) => answer::run(&args),
+    }
+}
+
+fn serve(args: &Args) -> Result<ExitCode> {
     let stops = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         register(signal, Arc::clone(&stops)).context("cannot wait for signals")?;
@@ -59,12 +165,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.sessions.clone().map_or_else(default_folder, Ok)?;
     let store = Store::open()?;
     let mut served = store.serve(&folder)?;
+    let socket = socket(args)?;
+    let mut idle = Idle::new(socket.as_ref().is_some_and(Socket::has_started_this), args.exit_idle_time);
     let mut files = Files::of(&folder);
-    let Content { mut sessions, .. } = read(&folder)?;
+    let mut sessions = read(&folder)?.sessions;
     sessions.retain(|(_, session)| take(&store, session, &folder));
+    // Requests need not wait until all are started.
+    let control = socket.map(|socket| Control::start(socket, folder.clone())).transpose()?;
     let mut started = BTreeMap::new();
     keep_started(&store, &folder, &sessions, &mut started);
-    let line = format!("{} of {}", crate::output::count_of(sessions.len(), "session"), folder.display());
+    let line = format!("{} of {}", count_of(sessions.len(), "session"), folder.display());
     writeln!(screen::stderr(Form::Text), "{}", shown(&line))?;
     notify(&[NotifyState::Ready, NotifyState::Status(&line)]);
     let mut checked = Instant::now();
@@ -79,193 +189,66 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             keep_started(&store, &folder, &sessions, &mut started);
             checked = Instant::now();
         }
+        if idle.is_over(control.as_ref(), &sessions) {
+            notify(&[NotifyState::Stopping]);
+            // What is started by a last request continues, and the next service finds it.
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     notify(&[NotifyState::Stopping]);
+    // What was asked for by now is done first, so that it is stopped, too.
+    drop(control);
     Ok(stop(&store, &sessions))
 }
 
-/// A session that is kept started, with its file.
-type Kept = (PathBuf, Definition);
-
-/// The start of a session by this service.
-struct Started {
-    at: Instant,
-    /// What its file has said when all of it was started; `None` if it ran when the service began.
-    from: Option<Definition>,
+/// Where the service is asked, if anywhere.
+fn socket(args: &Args) -> Result<Option<Socket>> {
+    if let Some(path) = &args.socket {
+        let made = Socket::at(path).with_context(|| format!("cannot listen at {}", path.display()))?;
+        return Ok(Some(made));
+    }
+    let passed = Socket::passed()?;
+    if passed.is_some() || args.sessions.is_some() {
+        return Ok(passed);
+    }
+    // Sessions are kept started, also without it.
+    Ok(Socket::at_default()
+        .inspect_err(|error| print_warning(&format!("no requests are answered: {error:#}")))
+        .ok())
 }
 
-/// Takes over sessions whose files were added or changed since. One whose file has a mistake now stays as it
-/// was, since an editor may be writing it. A session whose file was removed records until a command stops it.
-fn reread(store: &Store, folder: &Path, served: &mut Option<Dir>, sessions: &mut Vec<Kept>) {
-    if served.is_none() {
-        match store.serve(folder) {
-            Ok(now) => *served = now,
-            Err(error) => return print_warning(&format!("{error:#}")),
+/// How long a service that a request has started has had nothing to do.
+struct Idle {
+    /// `None`: it was not started by a request.
+    after: Option<Duration>,
+    since: Instant,
+    /// Connections by then.
+    accepted: usize,
+}
+
+impl Idle {
+    fn new(by_request: bool, after: Duration) -> Self {
+        Self { after: by_request.then_some(after), since: Instant::now(), accepted: 0 }
+    }
+
+    /// Whether that is long enough to end.
+    fn is_over(&mut self, control: Option<&Control>, sessions: &[Kept]) -> bool {
+        let Some((after, control)) = self.after.zip(control) else { return false };
+        let (connected, accepted) = control.connections();
+        let is_kept = |(_, session): &Kept| session.start == Start::Always;
+        if connected > 0 || accepted != self.accepted || sessions.iter().any(is_kept) {
+            (self.since, self.accepted) = (Instant::now(), accepted);
         }
-    }
-    let Content { sessions: mut now, left_out } = match read(folder) {
-        Ok(now) => now,
-        Err(error) => return print_warning(&format!("{error:#}")),
-    };
-    let is_kept = |file: &Definition| sessions.iter().any(|(_, kept)| kept == file);
-    now.retain(|(_, file)| is_kept(file) || take(store, file, folder));
-    for (path, kept) in sessions.drain(..) {
-        if now.iter().any(|(_, file)| file.name == kept.name) {
-            continue;
+        if self.since.elapsed() < after {
+            return false;
         }
-        if left_out.contains(&path) {
-            now.push((path, kept));
-        } else if let Err(error) = store.lock().and_then(|locked| locked.serve_no_more(&kept.name)) {
-            print_warning(&format!("{}: {error:#}", kept.name));
+        // Only then, since all recorders are asked.
+        let is_started = sessions.iter().any(|(_, session)| !recorders::find(session).is_empty());
+        if is_started {
+            self.since = Instant::now();
         }
+        !is_started
     }
-    *sessions = now;
-}
-
-/// The files of a folder, by which a change of them is noticed, also of their permissions and owners.
-#[derive(PartialEq)]
-struct Files(Vec<(PathBuf, Option<About>)>);
-
-#[derive(PartialEq)]
-struct About {
-    inode: u64,
-    len: u64,
-    /// When it was changed in any way, in seconds and nanoseconds.
-    changed: (i64, i64),
-}
-
-impl Files {
-    fn of(folder: &Path) -> Self {
-        let with_about = |path: PathBuf| {
-            let about = path.metadata().ok().map(|data| About {
-                inode: data.ino(),
-                len: data.len(),
-                changed: (data.ctime(), data.ctime_nsec()),
-            });
-            (path, about)
-        };
-        Self(paths(folder).unwrap_or_default().into_iter().map(with_about).collect())
-    }
-}
-
-/// Takes a session over from its file, unless a command has made one of its name in another form.
-fn take(store: &Store, file: &Definition, folder: &Path) -> bool {
-    let name = &file.name;
-    if store.is_made_otherwise(file) {
-        print_warning(&format!(
-            "{name} is left alone: there is a session of this name that is not the one of {}; `tracewing session destroy {name}` forgets it",
-            folder.display()
-        ));
-        return false;
-    }
-    if let Err(error) = store.lock().and_then(|locked| locked.serve_from(name, folder)) {
-        print_warning(&format!("{name}: {error:#}"));
-    }
-    true
-}
-
-/// Starts what is missing of the sessions. What fails is tried again later.
-fn keep_started(store: &Store, folder: &Path, sessions: &[Kept], started: &mut BTreeMap<String, Started>) {
-    for (_, file) in sessions {
-        // A command can have made another one meanwhile.
-        if store.is_made_otherwise(file) {
-            continue;
-        }
-        let running = recorders::find(file).running;
-        let last = started.get(&file.name);
-        // While it runs, channels come and go; when the service starts it, it is as its file says.
-        let is_of_file = last.is_some_and(|last| last.from.as_ref() == Some(file));
-        let is_known = !running.is_empty() || is_of_file;
-        let stored = if is_known { store.get(&file.name).ok() } else { None };
-        let session = stored.as_ref().unwrap_or(file);
-        let is_whole = recorders::missing(session, &running).next().is_none();
-        if is_whole || last.is_some_and(|last| last.at.elapsed() < PAUSE) {
-            continue;
-        }
-        let from = if is_known { last.and_then(|last| last.from.clone()) } else { Some(file.clone()) };
-        started.insert(file.name.clone(), Started { at: Instant::now(), from });
-        if let Err(error) = start(store, folder, session, is_known) {
-            print_warning(&format!("{}: {error:#}", session.name));
-        }
-    }
-}
-
-/// Stops all, also if one of them cannot be stopped.
-fn stop(store: &Store, sessions: &[Kept]) -> ExitCode {
-    let mut status = ExitCode::SUCCESS;
-    let own = sessions.iter().map(|(_, session)| session).filter(|session| !store.is_made_otherwise(session));
-    for session in own.filter(|session| !recorders::find(session).is_empty()) {
-        if let Err(error) = store.lock().and_then(|locked| recorders::stop(&locked, session)) {
-            print_warning(&format!("{}: {error:#}", session.name));
-            status = ExitCode::FAILURE;
-        }
-    }
-    status
-}
-
-/// Starts what is missing of a session, and says why it is, if it was started before.
-fn start(store: &Store, folder: &Path, session: &Definition, was_started: bool) -> Result<()> {
-    let locked = store.lock()?;
-    if was_started {
-        for (called, ended) in recorders::find(session).ended(session) {
-            print_warning(&format!("{called} has ended: {}; it is started again", ended.why));
-        }
-    }
-    // Commands find it by its name.
-    locked.replace(session)?;
-    locked.serve_from(&session.name, folder)?;
-    recorders::start(&locked, session).map(drop)
-}
-
-/// What is in a folder of sessions.
-struct Content {
-    sessions: Vec<Kept>,
-    /// Files that cannot be read, have mistakes, or can be written by others.
-    left_out: Vec<PathBuf>,
-}
-
-/// The sessions of a folder; those with mistakes are reported, and left out.
-fn read(folder: &Path) -> Result<Content> {
-    let mut content = Content { sessions: Vec::new(), left_out: Vec::new() };
-    for path in paths(folder)? {
-        // What a session says is run with this user's rights.
-        let trusted = match File::open(&path).ok().as_ref().and_then(distrust) {
-            Some(why) => Err(anyhow!("{} is left out: {why}", path.display())),
-            None => Definition::read(&path),
-        };
-        match trusted {
-            Ok(session) => content.sessions.push((path, session)),
-            Err(error) => {
-                print_warning(&format!("{error:#}"));
-                content.left_out.push(path);
-            }
-        }
-    }
-    Ok(content)
-}
-
-/// The files with sessions, in the order of their names.
-fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", folder.display())),
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    paths.sort_unstable();
-    Ok(paths)
-}
-
-fn default_folder() -> Result<PathBuf> {
-    if geteuid().is_root() {
-        return Ok(ROOTS.into());
-    }
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
-    Ok(config
-        .context("no folder of sessions: neither XDG_CONFIG_HOME nor HOME is set")?
-        .join("tracewing/sessions"))
 }
 
 /// Reports to systemd, if it has started this process.

@@ -142,25 +142,30 @@ pub fn views() -> Vec<View> {
 }
 
 pub fn run(store: &Store, args: &Args) -> Result<ExitCode> {
-    let layout = args.table.layout(&columns())?;
-    let format = args.table.format();
     let sessions = match &args.session {
         Some(name) => vec![store.get(name)?],
         None => store.all()?,
     };
-    let mut before = rows(store, &sessions);
+    print(store, &sessions, &args.table, args.watch)
+}
+
+/// Prints what the channels of these sessions do: once, or every second.
+pub fn print(store: &Store, sessions: &[Definition], table: &TableOptions, watch: bool) -> Result<ExitCode> {
+    let layout = table.layout(&columns())?;
+    let format = table.format();
+    let mut before = rows(store, sessions);
     let mut pause = BRIEFLY;
     loop {
         sleep(pause);
-        let mut now = rows(store, &sessions);
+        let mut now = rows(store, sessions);
         now.iter_mut().for_each(|row| row.since = since(row, &before));
         let mut out = screen::stdout(format.into());
-        if args.watch && format == TableFormat::Table && std::io::stdout().is_terminal() {
+        if watch && format == TableFormat::Table && std::io::stdout().is_terminal() {
             out.write_all(CLEAR.as_bytes())?;
         }
         layout.table(&now).write(&mut out, format, ("channels", &[]), |_| Ok(()))?;
         out.flush()?;
-        if !args.watch {
+        if !watch {
             return Ok(complain(&now));
         }
         (before, pause) = (now, PERIOD);

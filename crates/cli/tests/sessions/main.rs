@@ -17,6 +17,7 @@ mod permissions;
 mod reaction;
 #[path = "../recorded/mod.rs"]
 mod recorded;
+mod requests;
 mod service;
 mod soak;
 mod triggers;

@@ -13,10 +13,10 @@ use tracewing_testing::{NOBODY, STRANGER, am_root, is_root};
 const PAGE: &str = include_str!("../../../../docs/explanation/security.md");
 const HEAD: &str = "| action | root | owner | another user | member of `tracewing` |";
 /// A group in place of `tracewing`, which need not exist here, and a member of it.
-const GROUP: u32 = 54_322;
-const MEMBER: u32 = 54_323;
+pub const GROUP: u32 = 54_322;
+pub const MEMBER: u32 = 54_323;
 
-fn as_member() -> Vec<String> {
+pub fn as_member() -> Vec<String> {
     let (user, group) = (format!("--reuid={MEMBER}"), format!("--regid={MEMBER}"));
     ["setpriv", &user, &group, &format!("--groups={GROUP}")].map(str::to_owned).into()
 }

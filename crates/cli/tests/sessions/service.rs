@@ -12,7 +12,7 @@ use std::time::Duration;
 use tracewing_testing::{Cause, signal, skip, wait_until};
 
 /// What a service has said.
-fn log(sessions: &Background) -> PathBuf {
+pub fn log(sessions: &Background) -> PathBuf {
     sessions.folder().join("service.log")
 }
 
@@ -28,8 +28,18 @@ impl Service {
     fn of_program(sessions: &Background, notified: &Path, program: &Path) -> Self {
         let mut command = sessions.command(&[], program);
         command.args(["service", "--sessions", "kept"]).env("NOTIFY_SOCKET", notified);
+        Self::run(sessions, command)
+    }
+
+    /// What is a service, or becomes one.
+    pub fn run(sessions: &Background, mut command: Command) -> Self {
         tracewing_testing::with_default_signals(&mut command);
         Self(command.stderr(fs::File::create(log(sessions)).unwrap()).spawn().unwrap())
+    }
+
+    /// Whether it has ended by itself, and well.
+    pub fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some_and(|status| status.success())
     }
 
     pub fn pid(&self) -> u32 {
@@ -44,6 +54,16 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        // With its sessions, if it can.
+        if let Ok(None) = self.0.try_wait() {
+            signal(self.0.id(), libc::SIGTERM);
+        }
+        for _ in 0..300 {
+            if let Ok(Some(_)) = self.0.try_wait() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -276,12 +296,17 @@ fn units_of_systemd_are_valid() {
     }
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/systemd");
-    for unit in ["tracewing.service", "tracewing.path", "user/tracewing.service", "user/tracewing.path"] {
+    // Each names the other one.
+    for unit in ["tracewing.service", "tracewing.socket"] {
+        fs::copy(root.join(unit), folder.path().join(unit)).unwrap();
+    }
+    for unit in ["tracewing.service", "tracewing.socket", "user/tracewing.service"] {
         let text = fs::read_to_string(root.join(unit)).unwrap();
         let path = folder.path().join(Path::new(unit).file_name().unwrap());
         // The program is not installed here, nor its manual page.
+        let text = text.replace("/usr/bin/tracewing", harness::TRACEWING);
         let text =
-            text.replace("/usr/bin/tracewing", harness::TRACEWING).replace("man:tracewing(1)", "https://x");
+            text.replace("man:tracewing(1)", "https://x").replace("man:tracewing-service(1)", "https://x");
         fs::write(&path, text).unwrap();
         let verified = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
         let said = String::from_utf8_lossy(&verified.stderr).into_owned();
