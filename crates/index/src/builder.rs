@@ -4,12 +4,12 @@
 use crate::blocks::Addition;
 use crate::body::Body;
 use crate::leaf::Span;
+use crate::processes;
 use crate::row::{Row, RowId, RowKind};
 use crate::table::Table;
 use crate::values::Value;
 use crate::wakes::Wakers;
 use crate::writer::Writer;
-use std::collections::BTreeMap;
 use tracewing_timeline::{CLASSES, End, Sink, StateId, StateNames, Track, TrackId, WokenBy};
 use tracewing_units::{Duration, Pid, Timestamp};
 
@@ -206,7 +206,7 @@ impl<'w> Builder<'w> {
         }
         let new = self.known.map_or(&mut [][..], |known| &mut rows[known..]);
         new.iter_mut().for_each(|row| row.certain = Duration::ZERO);
-        add_processes(&mut rows);
+        processes::add(&mut rows);
         (rows, self.table, self.wakers, body)
     }
 }
@@ -279,36 +279,4 @@ impl Sink for Builder<'_> {
             row.name = String::from_utf8_lossy(name).into_owned();
         }
     }
-}
-
-/// Adds a row for each process, after those of its threads and tasks.
-fn add_processes(rows: &mut Vec<Row>) {
-    let mut processes: BTreeMap<Option<Pid>, Row> = BTreeMap::new();
-    for at in 0..rows.len() {
-        // A part is in the process of the thread or task that it is of.
-        if let (true, Some(parent)) = (rows[at].is_part(), rows[at].parent) {
-            rows[at].process = rows[parent.0 as usize].process;
-        }
-    }
-    let has_process = |row: &&mut Row| !matches!(row.kind, RowKind::Cpu(_)) && !row.is_part();
-    for row in rows.iter_mut().filter(has_process) {
-        let process = processes.entry(row.process).or_insert_with(|| Row::new(RowKind::Process(row.process)));
-        process.covers(row.begin, row.end);
-        process.is_followed |= row.is_followed;
-        process.certain = process.certain.min(row.certain);
-        // A task runs on a thread of the same process, whose time this is.
-        if let RowKind::Thread(_) = row.kind {
-            process.used += row.used;
-        }
-        if let (RowKind::Thread(tid), Some(pid)) = (row.kind, row.process)
-            && tid == pid.first_thread()
-        {
-            process.name.clone_from(&row.name);
-        }
-    }
-    let ids: BTreeMap<_, _> = processes.keys().copied().zip((rows.len() as u32..).map(RowId)).collect();
-    for row in rows.iter_mut().filter(has_process) {
-        row.parent = ids.get(&row.process).copied();
-    }
-    rows.extend(processes.into_values());
 }

@@ -19,7 +19,7 @@ use tracewing_timeline::{Class, StateId};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// The last figure is the version: a change of the format changes it.
-const MAGIC: [u8; 8] = *b"TWStatsA";
+const MAGIC: [u8; 8] = *b"TWStatsB";
 pub(crate) const HEAD: usize = 64;
 pub(crate) const FOOT: usize = 32;
 
@@ -165,7 +165,7 @@ impl Tail {
     /// Numbers of rows lead to rows, and states that all rows have exist.
     fn check(&self) -> Result<(), Damaged> {
         let threads = self.states.iter().filter_map(|state| state.thread);
-        let parents = self.rows.iter().filter_map(|row| row.parent);
+        let parents = self.rows.iter().flat_map(|row| [row.parent, row.group]).flatten();
         let wakers = self.wakers.iter().filter_map(|waker| match waker {
             Waker::Row(row) => Some(*row),
             Waker::Unknown | Waker::Interrupt(_) => None,

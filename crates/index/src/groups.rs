@@ -1,6 +1,6 @@
-//! What all threads of a process did together, for processes with very many: levels of detail of the
-//! process's own row, which are made of those of its threads when these are complete. A window that is too
-//! narrow for them has little of each thread.
+//! What all threads of a process, or all tasks of one name, did together, where they are very many: levels
+//! of detail of the group's own row, which are made of those of its members when these are complete. A window
+//! that is too narrow for them has little of each member.
 
 use crate::body::Body;
 use crate::error::Error;
@@ -14,13 +14,17 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Processes with fewer threads are drawn from these.
+/// Groups with fewer members are drawn from these.
 pub(crate) const LEAST: usize = 64;
 
-/// Most buckets of the finest level of a process, as a power of two.
+/// Most buckets of the finest level of a group, as a power of two.
 const BUCKETS: u32 = 18;
 
-/// Adds levels of processes with at least `least` threads to a complete index in `file`; `out` writes to it.
+/// The finest level of a group has at most one bucket for so many states, as a power of two: it is small,
+/// compared with the states.
+const STATES: u32 = 2;
+
+/// Adds levels of groups with at least `least` members to a complete index in `file`; `out` writes to it.
 /// Returns its size; `None` if nothing was added.
 pub(crate) fn add(
     (file, path): (File, &Path),
@@ -30,21 +34,21 @@ pub(crate) fn add(
 ) -> Result<Option<u64>, Error> {
     let io = |cause| Error::Io { path: path.to_owned(), cause };
     let Some(index) = Index::open(file, path, identity)? else { return Ok(None) };
-    let mut members = index.threads();
-    members.retain(|(_, threads)| threads.len() >= least);
-    if members.is_empty() {
+    let mut groups = index.groups();
+    groups.retain(|(_, members)| members.len() >= least);
+    if groups.is_empty() {
         return Ok(None);
     }
     // The tail gives way: it is written again after what is added.
     out.seek(SeekFrom::Start(index.end())).map_err(io)?;
     let mut body = Body::after(out, index.end());
     let mut added = Vec::new();
-    for (process, threads) in members {
-        added.push((process, levels_of(&index, &threads, &mut body)?));
+    for (group, members) in groups {
+        added.push((group, levels_of(&index, &members, &mut body)?));
     }
     let mut tail = index.into_tail();
-    for (process, levels) in added {
-        tail.rows[process.0 as usize].levels = levels;
+    for (group, levels) in added {
+        tail.rows[group.0 as usize].levels = levels;
     }
     let bytes = tail.write();
     let foot = format::foot(&format::head(identity), body.offset, &bytes);
@@ -53,15 +57,18 @@ pub(crate) fn add(
     body.finish().map(Some).map_err(io)
 }
 
-/// The blocks of each level of a process.
-fn levels_of(index: &Index, threads: &[RowId], body: &mut Body<'_>) -> Result<Vec<Vec<Entry>>, Error> {
-    let end = threads.iter().map(|thread| index.row(*thread).end).max().unwrap_or_default();
-    let fits = |level: &usize| end.as_ns() >> shift(*level) < 1 << BUCKETS;
+/// The blocks of each level of a group.
+fn levels_of(index: &Index, members: &[RowId], body: &mut Body<'_>) -> Result<Vec<Vec<Entry>>, Error> {
+    let end = members.iter().map(|member| index.row(*member).end).max().unwrap_or_default();
+    let leaves = members.iter().flat_map(|member| &index.row(*member).leaves);
+    let states: u64 = leaves.map(|entry| u64::from(entry.count)).sum();
+    let most = (states >> STATES).clamp(1, 1 << BUCKETS);
+    let fits = |level: &usize| end.as_ns() >> shift(*level) < most;
     let finest = (0..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
     let window = Window::covering_all(end, shift(finest));
     let mut together = Together::new(window.shift, window.count, MOST);
-    for thread in threads {
-        index.paint(*thread, window, &mut together)?;
+    for member in members {
+        index.paint(*member, window, &mut together)?;
     }
     let mut contents = together.finish();
     let mut entries = vec![Vec::new(); finest];
@@ -82,28 +89,27 @@ fn sum(parts: &[Content]) -> Content {
 }
 
 impl Index {
-    /// The threads of each process that has any.
-    fn threads(&self) -> Vec<(RowId, Vec<RowId>)> {
-        let mut threads = vec![Vec::new(); self.tail().rows.len()];
-        for (id, row) in self.rows().filter(|(_, row)| matches!(row.kind, RowKind::Thread(_))) {
-            if let Some(parent) = row.parent {
-                threads[parent.0 as usize].push(id);
-            }
+    /// The threads of each process, and the tasks of each name, where there are any.
+    fn groups(&self) -> Vec<(RowId, Vec<RowId>)> {
+        let mut members = vec![Vec::new(); self.tail().rows.len()];
+        for (id, row) in self.rows() {
+            let group = if let RowKind::Thread(_) = row.kind { row.parent } else { row.group };
+            group.into_iter().for_each(|group| members[group.0 as usize].push(id));
         }
-        (0..).map(RowId).zip(threads).filter(|(_, threads)| !threads.is_empty()).collect()
+        (0..).map(RowId).zip(members).filter(|(_, members)| !members.is_empty()).collect()
     }
 
-    /// What all threads of a process did together in each bucket of a window; `longest` of a bucket means
-    /// nothing. `None` if the index has nothing for a window of so short buckets, or a process of so few
-    /// threads: these are to be asked, see [`Index::finest_of_group`].
+    /// What all threads of a process, or all tasks of a name, did together in each bucket of a window;
+    /// `longest` of a bucket means nothing. `None` if the index has nothing for a window of so short buckets,
+    /// or a group of so few members: these are to be asked, see [`Index::finest_of_group`].
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
-    pub fn group(&self, process: RowId, window: Window) -> Result<Option<Vec<Bucket>>, Error> {
-        let row = self.row(process);
+    pub fn group(&self, group: RowId, window: Window) -> Result<Option<Vec<Bucket>>, Error> {
+        let row = self.row(group);
         let mut levels = (0..row.levels.len()).rev();
         let level = levels.find(|level| shift(*level) <= window.shift && !row.levels[*level].is_empty());
-        let (Some(level), RowKind::Process(_)) = (level, row.kind) else { return Ok(None) };
+        let (Some(level), true) = (level, row.is_group()) else { return Ok(None) };
         let (from, to) = window.times();
         let mut buckets: Vec<Bucket> = Vec::new();
         let mut room = Vec::new();
@@ -123,11 +129,11 @@ impl Index {
         Ok(Some(buckets))
     }
 
-    /// The length of the shortest buckets that [`Index::group`] has of a process, as a power of two of
+    /// The length of the shortest buckets that [`Index::group`] has of a group, as a power of two of
     /// nanoseconds.
-    pub fn finest_of_group(&self, process: RowId) -> Option<u32> {
-        let row = self.row(process);
+    pub fn finest_of_group(&self, group: RowId) -> Option<u32> {
+        let row = self.row(group);
         let level = row.levels.iter().position(|entries| !entries.is_empty())?;
-        matches!(row.kind, RowKind::Process(_)).then(|| shift(level))
+        row.is_group().then(|| shift(level))
     }
 }

@@ -65,7 +65,9 @@ impl Index {
             let place = (row.0 as usize).checked_sub(first);
             *row = place.map_or(*row, |place| numbers[place]);
         };
-        tail.rows.iter_mut().filter_map(|row| row.parent.as_mut()).for_each(number);
+        tail.rows.iter_mut().for_each(|row| {
+            [&mut row.parent, &mut row.group].into_iter().flatten().for_each(number);
+        });
         tail.states.iter_mut().filter_map(|state| state.thread.as_mut()).for_each(number);
         tail.wakers.iter_mut().for_each(|waker| {
             if let Waker::Row(row) = waker {
@@ -200,7 +202,7 @@ impl Index {
         each: impl FnMut(u64, &Content) -> Result<(), Damaged>,
     ) -> Result<(), Error> {
         self.block(entry, room)?;
-        let members = if matches!(row.kind, RowKind::Process(_)) { self.tail.rows.len() as u64 } else { 1 };
+        let members = if row.is_group() { self.tail.rows.len() as u64 } else { 1 };
         Ok(levels::read(room, entry, (level, members), each)?)
     }
 

@@ -14,7 +14,8 @@
 //! | `values` | blocks of values of counters, and what a bucket says of them |
 //! | `checkpoints` | [`Kept`]: states at a few times, from which readers of the recording continue |
 //! | `index` | [`Index`]: reads blocks, trusts none of them |
-//! | `groups`, `together` | what all threads of a process did together |
+//! | `processes` | rows of processes, and of tasks of one name |
+//! | `groups`, `together` | what all members of such a row did together |
 //! | `picture` | what a row did in each of many buckets |
 //! | `readings` | the values of a counter one by one, and in each of many buckets |
 //! | `spans` | the states of a row one by one |
@@ -67,6 +68,7 @@ mod now;
 mod own;
 mod parts;
 mod picture;
+mod processes;
 mod readings;
 mod row;
 mod spans;

@@ -54,15 +54,15 @@ impl Window {
 }
 
 impl Index {
-    /// What a row did in each bucket of a window; buckets without any state are left out. A process has no
+    /// What a row did in each bucket of a window; buckets without any state are left out. A group has no
     /// states of its own: see [`Index::group`].
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn picture(&self, row: RowId, window: Window) -> Result<Vec<Bucket>, Error> {
         let mut buckets = Buckets { shift: window.shift, buckets: Vec::new() };
-        // Its levels are those of its threads together.
-        if !matches!(self.row(row).kind, RowKind::Process(_)) {
+        // Its levels are those of its members together.
+        if !self.row(row).is_group() {
             self.paint(row, window, &mut buckets)?;
         }
         Ok(buckets.buckets)

@@ -21,6 +21,11 @@ pub enum RowKind {
     Thread(Tid),
     /// A user thread, such as a task of an async runtime.
     Task(Task),
+    /// The tasks of one name in a process, which is the row's name; names that differ only in a number at
+    /// their end are one (`connection/*`). This is the number of the name among those of the process;
+    /// [`RowKind::OTHERS`] has the tasks of all further names. It has no states of its own. Its parent is
+    /// the process.
+    Tasks(u32),
     /// The functions that a thread is in, at this depth of calls. Its parent is the thread.
     Calls(u32),
     /// The spans that a thread is in, each within that of the row before. Its parent is the thread.
@@ -42,6 +47,11 @@ pub enum RowKind {
     Counter(u32),
 }
 
+impl RowKind {
+    /// The number of the tasks of all names that have no row of their own.
+    pub const OTHERS: u32 = u32::MAX;
+}
+
 /// Something with states over time. Its times are since the index begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -53,13 +63,16 @@ pub struct Row {
     pub process: Option<Pid>,
     /// The row of its process; of parts, that of the thread or task.
     pub parent: Option<RowId>,
+    /// Of a task, the row of the tasks of its name.
+    pub group: Option<RowId>,
     /// Its first and its last time.
     pub begin: Duration,
     /// The end of its last state; before `begin` if it has none.
     pub end: Duration,
     /// Whether the recording follows it; always true for CPUs.
     pub is_followed: bool,
-    /// Time on CPUs; of a CPU, the time that it was busy; of a process, the time of its threads.
+    /// Time on CPUs; of a CPU, the time that it was busy; of a process, the time of its threads; of tasks of
+    /// one name, the time of these.
     pub used: Duration,
     /// While the recording is made: states before this time are certain, later ones may still change.
     /// [`Duration::MAX`] in an index that is complete.
@@ -96,7 +109,11 @@ impl Row {
     /// calls; or a counter.
     pub fn is_part(&self) -> bool {
         match self.kind {
-            RowKind::Cpu(_) | RowKind::Process(_) | RowKind::Thread(_) | RowKind::Task(_) => false,
+            RowKind::Cpu(_)
+            | RowKind::Process(_)
+            | RowKind::Thread(_)
+            | RowKind::Task(_)
+            | RowKind::Tasks(_) => false,
             RowKind::Calls(_)
             | RowKind::Locks(_)
             | RowKind::Spans(_)
@@ -107,12 +124,18 @@ impl Row {
         }
     }
 
+    /// Whether it stands for other rows, which its picture sums up: the threads of a process, or tasks.
+    pub fn is_group(&self) -> bool {
+        matches!(self.kind, RowKind::Process(_) | RowKind::Tasks(_))
+    }
+
     pub(crate) fn new(kind: RowKind) -> Self {
         Row {
             kind,
             name: String::new(),
             process: None,
             parent: None,
+            group: None,
             begin: Duration::MAX,
             end: Duration::ZERO,
             is_followed: false,
@@ -157,6 +180,7 @@ impl Row {
             RowKind::Samples => (8, 0),
             RowKind::SystemCalls => (9, 0),
             RowKind::Counter(number) => (10, u64::from(number)),
+            RowKind::Tasks(number) => (11, u64::from(number)),
         };
         put(out, kind);
         put(out, number);
@@ -172,8 +196,10 @@ impl Row {
             .into_iter()
             .chain(&self.levels)
             .for_each(|entries| write_entries(entries, out));
-        if let RowKind::Counter(_) = self.kind {
-            self.write_counter(out);
+        match self.kind {
+            RowKind::Counter(_) => self.write_counter(out),
+            RowKind::Task(_) => put(out, self.group.map_or(0, |row| u64::from(row.0) + 1)),
+            _ => {}
         }
     }
 
@@ -211,6 +237,7 @@ impl Row {
             8 => RowKind::Samples,
             9 => RowKind::SystemCalls,
             10 => RowKind::Counter(small?),
+            11 => RowKind::Tasks(small?),
             _ => return Err(Damaged(Damage::NoRowKind)),
         };
         let process = process(bytes.number()?)?;
@@ -234,8 +261,10 @@ impl Row {
             levels,
             ..Row::new(kind)
         };
-        if let RowKind::Counter(_) = kind {
-            row.read_counter(bytes, body)?;
+        match kind {
+            RowKind::Counter(_) => row.read_counter(bytes, body)?,
+            RowKind::Task(_) => row.group = bytes.small()?.checked_sub(1).map(RowId),
+            _ => {}
         }
         Ok(row)
     }

@@ -333,7 +333,7 @@ export function each(nodes, above, call) {
   const seen = new Map();
   // Numbers of threads are used again: the earlier one comes first.
   for (const node of [...nodes].sort((a, b) => a.begin - b.begin)) {
-    const name = `${above}/${node.kind}${node.id === null ? "" : ` ${["events", "cpu", "counter"].includes(node.kind) ? node.name : node.number}`}${node.kind === "recording" ? ` ${node.side}` : ""}`;
+    const name = `${above}/${node.kind}${node.id === null ? "" : ` ${["events", "cpu", "counter", "tasks"].includes(node.kind) ? node.name : node.number}`}${node.kind === "recording" ? ` ${node.side}` : ""}`;
     const count = seen.get(name) ?? 0;
     seen.set(name, count + 1);
     const key = count === 0 ? name : `${name} (${count})`;

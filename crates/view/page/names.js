@@ -11,7 +11,7 @@ import { ALL_CPUS } from "./tracks.js";
 const NEW = 2 ** 31;
 /** How kinds begin in links. @type {Record<string, string>} */
 const KINDS = {
-  cpu: "c", process: "p", thread: "t", task: "k", functions: "f", locks: "l", spans: "s", samples: "m", "system calls": "y", events: "e", counter: "u",
+  cpu: "c", process: "p", thread: "t", task: "k", functions: "f", locks: "l", spans: "s", samples: "m", "system calls": "y", events: "e", counter: "u", tasks: "g",
 };
 /** Kinds that need no name of what they belong to. */
 const WHOLE = ["cpu", "process", "thread"];

@@ -103,6 +103,7 @@ export class Page {
     const row = this.rows.get(id);
     if (!row) return `row ${id % SECOND}`;
     if (row.kind === "cpu") return `CPU ${row.number}`;
+    if (row.kind === "tasks") return row.number === "others" ? "tasks of other names" : `tasks ${row.name || "without a name"}`;
     if (row.kind === "counter") return row.parent === null ? row.name : `${row.name} of ${this.named(row.parent, true)}`;
     if (isPart(row)) return `${row.kind === "events" ? `${row.name} events` : row.kind} of ${this.named(row.parent ?? -1, true)}`;
     return row.name ? `${row.name} ${row.number}` : `${row.kind} ${row.number || "unknown"}`;

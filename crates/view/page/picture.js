@@ -9,7 +9,7 @@ import { Rows, Sheet, columns, counts, levels, marks, paint } from "./pixels.js"
 import { beginOf, bySide, isSeries, sideOf } from "./sides.js";
 import { ROOM } from "./store.js";
 import { BUCKETS } from "./tiles.js";
-import { HEIGHT, isMarks } from "./tracks.js";
+import { HEIGHT, isGroup, isMarks } from "./tracks.js";
 
 /** @typedef {import("./tracks.js").Node} Node */
 /** @typedef {{class: number, name: string, about: string, thread: number | null}} State */
@@ -315,7 +315,7 @@ export class Picture {
    */
   askNames(layout, scrolls, came, series) {
     const rows = [...new Set(layout.seen().map(({ track }) => track)
-      .filter(({ id, kind }) => id !== null && kind !== "heading" && kind !== "process").map(({ id }) => Number(id)))];
+      .filter((track) => track.id !== null && !isGroup(track)).map(({ id }) => Number(id)))];
     const asked = { from: Math.floor(this.view.from), to: Math.ceil(this.view.to), rows };
     const key = JSON.stringify(asked);
     if (key === this.spansOf || (scrolls && this.timer)) return;
@@ -398,7 +398,7 @@ function hint(/** @type {CanvasRenderingContext2D} */ context, /** @type {string
 
 /** Whether an area of these rows has a track, or what is folded in it. @param {Node} track @param {number[] | null} rows */
 function isMarked(track, rows) {
-  const isIt = (/** @type {number} */ row) => row === track.id || row === track.parent;
+  const isIt = (/** @type {number} */ row) => row === track.id || row === track.parent || row === track.group;
   return rows === null || rows.some((row) => isIt(row) || (track.folded && has(track, row)));
 }
 

@@ -34,7 +34,7 @@ export function bySide(numbers) {
 /** Keys of questions that have a row or state, or several, and a time. */
 const [ASKED_NUMBERS, ASKED_TIMES] = [["row", "rows", "state", "states", "kind"], ["from", "to", "time"]];
 /** Keys of answers that have a row or state, and a time. */
-const NUMBERS = new Set(["id", "parent", "row", "thread", "ran_on", "number"]);
+const NUMBERS = new Set(["id", "parent", "group", "row", "thread", "ran_on", "number"]);
 const TIMES = new Set(["from", "to", "at", "begin", "end", "until", "longest_poll_begin", "max_delay_end"]);
 
 /** Which recording is asked: that of the rows, unless the question says it. @param {any} asked */

@@ -18,7 +18,7 @@ const UNFOLDED = 60;
 /**
  * A track as the server has it.
  * @typedef {{id: number, kind: string, number: string, name: string, parent: number | null, begin: number,
- *   end: number, is_followed: boolean, used: number, counter: Counter | null}} Row
+ *   end: number, is_followed: boolean, used: number, counter: Counter | null, group?: number | null, members?: number | null}} Row
  * @typedef {{unit: string, least: number, most: number}} Counter
  */
 /**
@@ -29,6 +29,7 @@ const UNFOLDED = 60;
  * @property {string} number
  * @property {string} kind
  * @property {number | null} parent the row of its group
+ * @property {number | null} [group] of a task, the row of the tasks of its name
  * @property {number} used
  * @property {number} begin of its first state
  * @property {number} end of its last state
@@ -54,18 +55,25 @@ export function isMarks({ kind }) {
 
 /** Whether a track stands for others, which its picture sums up. @param {{kind: string}} track */
 export function isGroup({ kind }) {
-  return kind === "process" || kind === "heading" || kind === "recording";
+  return kind === "process" || kind === "tasks" || kind === "heading" || kind === "recording";
 }
 
 /** @param {Row} row @returns {Node} */
 function node(row) {
   const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks", spans: "spans", events: "events", samples: "samples", "system calls": "system calls", counter: "counter" };
+  if (row.kind === "tasks") return tasksOf(row);
   const unnamed = row.kind === "process" && row.number === "" ? "process unknown" : names[/** @type {"cpu"} */ (row.kind)];
   const name = row.kind === "cpu" ? unnamed : row.name || unnamed;
   // Functions and spans by the number of those around them; events by provider; rows of several locks at the same time.
   const isFirst = isPart(row) && row.number === "0";
   const number = row.kind === "events" ? "events" : row.kind === "cpu" || row.kind === "counter" || isFirst ? "" : isPart(row) ? String(Number(row.number) + 1) : row.number;
-  return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS + sideOf(row.id) * SECOND : row.parent, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0, side: sideOf(row.id), counter: row.counter };
+  return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS + sideOf(row.id) * SECOND : row.parent, group: row.group ?? null, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0, side: sideOf(row.id), counter: row.counter };
+}
+
+/** The tasks of a name. @param {Row} row @returns {Node} */
+function tasksOf({ id, name, number, kind, parent, used, begin, end, members }) {
+  const count = members === 1 ? "1 task" : `${(members ?? 0).toLocaleString("en")} tasks`;
+  return { id, name: number === "others" ? "other names" : name || "unnamed", number: count, kind, parent, used, begin, end, children: [], folded: false, level: 0, side: sideOf(id) };
 }
 
 /** @param {string} name @param {number | null} id @param {Node[]} children @param {boolean} folded @returns {Node} */
@@ -82,13 +90,14 @@ export function tree(rows, unfolded = UNFOLDED) {
   const all = rows.map((row) => ({ row, node: /** @type {Node} */ (nodes.get(row.id)) }));
   const cpus = all.filter(({ row }) => row.kind === "cpu").map(({ node }) => node);
   cpus.sort((a, b) => Number(a.name.slice(4)) - Number(b.name.slice(4)));
-  /** @type {Map<Node, Node[]>} */
-  const tasks = new Map();
+  // A task that is the only one of its name stands for itself, if the page has it.
+  const single = new Set(rows.flatMap(({ kind, id, members }) => (kind === "tasks" && members === 1 ? [id] : [])));
+  const alone = new Set(rows.flatMap(({ group }) => (group !== null && group !== undefined && single.has(group) ? [group] : [])));
+  const membersOf = new Map(rows.map(({ id, members }) => [id, members ?? 0]));
   for (const { row, node } of all) {
-    const parent = row.parent === null ? undefined : nodes.get(row.parent);
-    if (!parent) continue;
-    if (row.kind !== "task") parent.children.push(node);
-    else if (!tasks.get(parent)?.push(node)) tasks.set(parent, [node]);
+    const group = row.group === null || row.group === undefined || alone.has(row.group) ? undefined : nodes.get(row.group);
+    const parent = group ?? (row.parent === null ? undefined : nodes.get(row.parent));
+    if (parent && !alone.has(row.id)) parent.children.push(node);
   }
   // Events by provider, functions by depth, locks, spans by depth.
   for (const { node } of all) {
@@ -99,9 +108,15 @@ export function tree(rows, unfolded = UNFOLDED) {
   }
   const processes = all.filter(({ row }) => row.kind === "process");
   for (const { node } of processes) {
-    node.children.sort(busiest);
-    const own = tasks.get(node)?.sort(busiest);
-    if (own) node.children.push(heading(own.length === 1 ? "1 task" : `${own.length} tasks`, null, own, own.length > Math.min(20, unfolded)));
+    node.children.sort((a, b) => rank(a) - rank(b) || busiest(a, b));
+    const of = node.children.filter((child) => rank(child) > 0);
+    const count = of.reduce((sum, { kind, id }) => sum + (kind === "tasks" ? membersOf.get(Number(id)) ?? 0 : 1), 0);
+    for (const group of of.filter(({ kind }) => kind === "tasks")) {
+      group.children.sort(busiest);
+      group.folded = count > Math.min(20, unfolded);
+    }
+    // Tasks of several names are together.
+    if (of.length > 1) node.children = [...node.children.filter((child) => rank(child) === 0), heading(`${count.toLocaleString("en")} tasks`, null, of, of.length > Math.min(20, unfolded))];
   }
   const followed = processes.filter(({ row }) => row.is_followed).map(({ node }) => node).sort(busiest);
   const others = processes.filter(({ row }) => !row.is_followed).map(({ node }) => node).sort(busiest);
@@ -122,6 +137,11 @@ export function tree(rows, unfolded = UNFOLDED) {
   if (others.length) roots.push(heading(`${others.length === 1 ? "1 process" : `${others.length} processes`}, not followed`, null, others, followed.length > 0));
   deepen(roots, 0);
   return roots;
+}
+
+/** Tasks come after the threads of a process. @param {Node} node */
+function rank({ kind }) {
+  return Number(kind === "task" || kind === "tasks");
 }
 
 /** @param {Node[]} nodes @param {number} level */
@@ -150,11 +170,11 @@ export const ORDERS = {
 /** Orders processes, threads and tasks; all else keeps its place. @param {Node[]} roots @param {string} order */
 export function reorder(roots, order) {
   const by = ORDERS[order] ?? ORDERS.used;
-  const place = (/** @type {Node} */ { kind }) => ["cpu", "process", "thread", "task"].indexOf(kind);
+  const place = (/** @type {Node} */ { kind }) => ["cpu", "process", "thread", "task", "tasks"].indexOf(kind);
   const sort = (/** @type {Node[]} */ nodes) => {
-    // Headings stay where they are: CPUs first, tasks after threads, others last.
+    // Headings stay where they are: CPUs first, others last.
     const at = nodes.flatMap((node, at) => (place(node) > 0 ? [at] : []));
-    const sorted = at.map((at) => nodes[at]).sort((a, b) => by(a, b) || Number(a.id) - Number(b.id));
+    const sorted = at.map((at) => nodes[at]).sort((a, b) => rank(a) - rank(b) || by(a, b) || Number(a.id) - Number(b.id));
     for (const [number, node] of sorted.entries()) nodes[at[number]] = node;
     for (const node of nodes) if (isGroup(node)) sort(node.children);
   };
@@ -185,7 +205,7 @@ export function shown(roots, filter) {
     if (isFiltered || !node.folded) {
       for (const child of node.children) any = visit(child, isWhole, of, is) || any;
     }
-    if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && node.kind !== "heading" && node.kind !== "recording")];
+    if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && !["heading", "recording", "tasks"].includes(node.kind))];
     return any;
   };
   for (const root of roots) visit(root, false, null, false);
@@ -293,7 +313,8 @@ function one(track, at, isChosen, edges) {
   };
   const what = part("what", track.name);
   if (track.number) what.append(part("number", track.number));
-  label.title = track.number && track.kind !== "events" ? `${track.name}, ${track.kind} ${track.number}` : track.name;
+  const isNumbered = track.number && track.kind !== "events" && track.kind !== "tasks";
+  label.title = isNumbered ? `${track.name}, ${track.kind} ${track.number}` : track.name;
   label.append(part("fold", hasParts ? (track.folded ? "▸" : "▾") : ""), what);
   if (track.kind === "note") return label;
   const scale = track.counter && edges ? scaled(edges, track.counter.unit) : "";

@@ -35,6 +35,7 @@ mod filters;
 mod guard;
 mod jobs;
 mod marks;
+mod members;
 mod notes;
 mod page;
 mod passes;

@@ -2,6 +2,7 @@
 
 use crate::jobs::Jobs;
 use crate::marks::Marks;
+use crate::members::Members;
 use crate::notes::Notes;
 use crate::search::Searches;
 use crate::series::AllSeries;
@@ -63,8 +64,10 @@ pub(crate) struct Source {
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) index: Index,
-    /// The members of rows that are processes: threads and tasks.
+    /// The members of groups: of a process, its threads and tasks.
     members: HashMap<RowId, Vec<RowId>>,
+    /// Those that the picture of a group, or of all CPUs, sums up; found when it is drawn first.
+    drawn: HashMap<u32, OnceLock<Members>>,
     pub(crate) cpus: Vec<RowId>,
     /// While there will be more: which index this is, and what differs from earlier ones.
     pub(crate) grows: Option<(u64, Changes)>,
@@ -267,11 +270,14 @@ impl Ready {
             if let RowKind::Cpu(_) = row.kind {
                 cpus.push(id);
             }
-            if let Some(parent) = row.parent.filter(|_| !row.is_part()) {
-                members.entry(parent).or_default().push(id);
+            if !row.is_part() && !row.is_group() {
+                let groups = [row.parent, row.group].into_iter().flatten();
+                groups.for_each(|group| members.entry(group).or_default().push(id));
             }
         }
-        Ready { index, members, cpus, grows, is_filling: false, has_grown: false }
+        let groups = index.rows().filter(|(_, row)| row.is_group()).map(|(id, _)| id.0);
+        let drawn = groups.chain([ALL_CPUS]).map(|number| (number, OnceLock::new())).collect();
+        Ready { index, members, drawn, cpus, grows, is_filling: false, has_grown: false }
     }
 
     /// Whether a row of this number may have existed in an earlier index of the recording, and has another
@@ -280,8 +286,19 @@ impl Ready {
         self.has_grown && number != ALL_CPUS && !self.index.has(RowId(number))
     }
 
-    /// The threads and tasks of a process.
-    pub(crate) fn members(&self, process: RowId) -> &[RowId] {
-        self.members.get(&process).map_or(&[], Vec::as_slice)
+    /// The threads and tasks of a process, or the tasks of a name.
+    pub(crate) fn members(&self, group: RowId) -> &[RowId] {
+        self.members.get(&group).map_or(&[], Vec::as_slice)
+    }
+
+    /// What the picture of a group sums up: the threads of a process, the tasks of a name, or all CPUs.
+    pub(crate) fn drawn(&self, group: u32) -> Option<&Members> {
+        let all = if group == ALL_CPUS { &self.cpus[..] } else { self.members(RowId(group)) };
+        // The tasks of a process run on its threads.
+        let is_process =
+            group != ALL_CPUS && matches!(self.index.row(RowId(group)).kind, RowKind::Process(_));
+        let is_drawn = |id: &RowId| !is_process || matches!(self.index.row(*id).kind, RowKind::Thread(_));
+        let found = || Members::new(&self.index, all.iter().copied().filter(is_drawn));
+        self.drawn.get(&group).map(|known| known.get_or_init(found))
     }
 }

@@ -23,6 +23,7 @@ mod counters;
 mod counts;
 mod errors;
 mod filling;
+mod groups;
 mod late;
 mod live;
 mod memory;

@@ -2,6 +2,7 @@
 
 mod damage;
 mod model;
+mod tasks;
 mod threads;
 mod values;
 

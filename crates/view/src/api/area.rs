@@ -64,7 +64,7 @@ impl Chosen {
     }
 }
 
-/// The rows that are meant: a process, or the row of all CPUs, stands for its members.
+/// The rows that are meant: a group, or the row of all CPUs, stands for its members.
 fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusal> {
     let mut ids = BTreeSet::new();
     for number in rows {
@@ -73,9 +73,9 @@ fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusal> {
             continue;
         }
         let id = row(&ready.index, number)?;
-        match ready.index.row(id).kind {
-            RowKind::Process(_) => ids.extend(ready.members(id)),
-            _ => ids.extend([id]),
+        match ready.index.row(id).is_group() {
+            true => ids.extend(ready.members(id)),
+            false => ids.extend([id]),
         }
     }
     Ok(ids.into_iter().collect())

@@ -9,7 +9,7 @@ use crate::reply::Reply;
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tracewing_index::{RowId, RowKind};
+use tracewing_index::RowId;
 use tracewing_units::Duration;
 
 /// Most names of a choice.
@@ -114,7 +114,7 @@ fn shown(ready: &Ready, rows: &[u32]) -> HashMap<RowId, Vec<u32>> {
         let members: &[RowId] = match number {
             ALL_CPUS => &ready.cpus,
             _ if !ready.index.has(id) => &[],
-            _ if matches!(ready.index.row(id).kind, RowKind::Process(_)) => ready.members(id),
+            _ if ready.index.row(id).is_group() => ready.members(id),
             _ => &[id],
         };
         members.iter().for_each(|member| shown.entry(*member).or_default().push(number));

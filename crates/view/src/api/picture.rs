@@ -19,6 +19,7 @@
 //! has the shares of longer buckets.
 
 use super::ask::{ALL_CPUS, Refusal, parsed, refused, row};
+use crate::members::Members;
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Deserialize;
@@ -31,6 +32,8 @@ const MOST_BUCKETS: u32 = 4096;
 const MOST_ROWS: usize = 1024;
 /// Most members of groups that are read for an answer.
 const MOST_MEMBERS: usize = 4096;
+/// The same while the recording or its index is made.
+const MOST_GROWING: usize = 16_384;
 /// Most buckets of all rows.
 const MOST: usize = 1 << 20;
 const NO_STATE: u32 = u32::MAX;
@@ -60,10 +63,14 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     if rows > MOST_ROWS || rows * asked.count as usize > MOST {
         return Err(refused("too many rows or buckets"));
     }
-    let mut left = MOST_MEMBERS;
+    // Of a recording that grows, nothing is made ahead for groups.
+    let mut left = if ready.grows.is_some() { MOST_GROWING } else { MOST_MEMBERS };
     let mut out = Vec::new();
     for number in asked.rows.iter().filter(|number| !ready.is_gone(**number)) {
-        let runs = match members(ready, *number)? {
+        if *number != ALL_CPUS {
+            row(&ready.index, *number)?;
+        }
+        let runs = match ready.drawn(*number) {
             None if matches!(ready.index.row(RowId(*number)).kind, RowKind::Counter(_)) => {
                 let values = ready.index.values(RowId(*number), window)?.into_iter();
                 let values = values.map(|(at, Values { least, most, last, changes, .. })| {
@@ -72,7 +79,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
                 counter(values, window)
             }
             None => runs(ready.index.picture(RowId(*number), window)?, window),
-            Some(members) => group(ready, *number, &members, window, &mut left)?,
+            Some(members) => group(ready, *number, members, window, &mut left)?,
         };
         out.extend(record(*number, &runs));
     }
@@ -96,19 +103,6 @@ pub(super) fn record(number: u32, runs: &[Run]) -> Vec<u8> {
     let mut out = [number, runs.len() as u32].map(u32::to_le_bytes).as_flattened().to_vec();
     runs.iter().for_each(|run| run.write(&mut out));
     out
-}
-
-/// The rows whose states are those of a group: the threads of a process, or all CPUs.
-fn members(ready: &Ready, number: u32) -> Result<Option<Vec<RowId>>, Refusal> {
-    if number == ALL_CPUS {
-        return Ok(Some(ready.cpus.clone()));
-    }
-    let id = row(&ready.index, number)?;
-    let is_thread = |id: &RowId| matches!(ready.index.row(*id).kind, RowKind::Thread(_));
-    Ok(match ready.index.row(id).kind {
-        RowKind::Process(_) => Some(ready.members(id).iter().copied().filter(is_thread).collect()),
-        _ => None,
-    })
 }
 
 impl Run {
@@ -162,26 +156,25 @@ fn push(runs: &mut Vec<Run>, run: Run) {
 fn group(
     ready: &Ready,
     number: u32,
-    members: &[RowId],
+    members: &Members,
     window: Window,
     left: &mut usize,
 ) -> Result<Vec<Run>, Refusal> {
     let index = &ready.index;
-    let process = Some(RowId(number)).filter(|_| number != ALL_CPUS);
-    if let Some(process) = process
-        && let Some(buckets) = index.group(process, window)?
+    let row = Some(RowId(number)).filter(|_| number != ALL_CPUS);
+    if let Some(row) = row
+        && let Some(buckets) = index.group(row, window)?
     {
-        return Ok(together(buckets, &living(ready, members, window), window));
+        return Ok(together(buckets, &members.living(window), window));
     }
     let (from, to) = window.times();
-    let lives = |id: &&RowId| index.row(**id).begin < to && index.row(**id).end > from;
-    let alive: Vec<_> = members.iter().filter(lives).copied().collect();
-    if alive.len() <= *left {
-        *left -= alive.len();
-        return Ok(together(sum(ready, &alive, window)?, &living(ready, &alive, window), window));
+    let count = members.count(from, to);
+    if count <= *left {
+        *left -= count;
+        return Ok(together(sum(ready, members.between(from, to), window)?, &members.living(window), window));
     }
     // Longer buckets, each drawn as wide as it is.
-    let finest = process.and_then(|process| index.finest_of_group(process)).unwrap_or(window.shift);
+    let finest = row.and_then(|row| index.finest_of_group(row)).unwrap_or(window.shift);
     let Some(by) = finest.checked_sub(window.shift).filter(|by| *by > 0) else {
         return Err(refused("too many rows or buckets"));
     };
@@ -206,36 +199,12 @@ fn cut(runs: Vec<Run>, longer: Window, window: Window) -> Vec<Run> {
     found
 }
 
-/// How many members live in each bucket.
-fn living(ready: &Ready, members: &[RowId], window: Window) -> Vec<u64> {
-    let count = window.count as usize;
-    let bucket = |time: Duration| {
-        (time.as_ns() >> window.shift).saturating_sub(window.first).min(count as u64) as usize
-    };
-    let (from, to) = window.times();
-    let mut changes = vec![0_i64; count + 1];
-    for row in members.iter().map(|id| ready.index.row(*id)) {
-        if row.has_states() && row.begin < to && row.end > from {
-            changes[bucket(row.begin)] += 1;
-            changes[(bucket((row.end - Duration::from_ns(1)).max(row.begin)) + 1).min(count)] -= 1;
-        }
-    }
-    let mut living = 0;
-    changes[..count]
-        .iter()
-        .map(|change| {
-            living += change;
-            living.cast_unsigned()
-        })
-        .collect()
-}
-
 /// What members did, added up.
-fn sum(ready: &Ready, members: &[RowId], window: Window) -> Result<Vec<Bucket>, Refusal> {
+fn sum(ready: &Ready, members: impl Iterator<Item = RowId>, window: Window) -> Result<Vec<Bucket>, Refusal> {
     let mut times = vec![[Duration::ZERO; CLASSES]; window.count as usize];
     let mut changes = vec![0_u64; window.count as usize];
     for id in members {
-        for Bucket { number, content } in ready.index.picture(*id, window)? {
+        for Bucket { number, content } in ready.index.picture(id, window)? {
             let at = (number - window.first) as usize;
             times[at].iter_mut().zip(content.times).for_each(|(sum, ns)| *sum += ns);
             changes[at] = changes[at].saturating_add(content.changes);

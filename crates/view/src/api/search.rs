@@ -61,6 +61,8 @@ fn is_chosen(ready: &Ready, row: &Row, filter: &Filter) -> bool {
         RowKind::Task(task) => {
             process() && threads.iter().any(|pattern| pattern.matches(row.process, task, &row.name))
         }
+        // The tasks of a name, without their numbers.
+        RowKind::Tasks(_) => process() && tids.is_empty() && threads.is_empty(),
         RowKind::Process(Some(pid)) => {
             let fits = |pattern: &ProcessPattern| pattern.fits(pid, Some(&row.name));
             let is_whole = tids.is_empty() && threads.is_empty() && (cpus.is_empty() || chooses_threads);
@@ -77,7 +79,7 @@ fn fits(row: &Row, text: &str) -> bool {
         RowKind::Process(pid) => pid.map_or_else(String::new, |pid| pid.to_string()),
         RowKind::Thread(tid) => tid.to_string(),
         RowKind::Task(task) => task.to_string(),
-        RowKind::Events(_) => String::new(),
+        RowKind::Events(_) | RowKind::Tasks(_) => String::new(),
         _ => return false,
     };
     number == text || row.name.to_lowercase().contains(text)

@@ -8,7 +8,7 @@ use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use tracewing_index::{CLASSES, Class, Index, RowId, RowKind, StateId};
+use tracewing_index::{CLASSES, Class, Index, RowId, StateId};
 use tracewing_units::Duration;
 
 /// Most rows of an answer: those that used CPUs the longest.
@@ -39,7 +39,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let index = &ready.index;
     let overlaps = |id: &RowId| {
         let row = index.row(*id);
-        row.begin < area.to && row.end > area.from && !matches!(row.kind, RowKind::Process(_))
+        row.begin < area.to && row.end > area.from && !row.is_group()
     };
     let ids = match area.ids(ready)? {
         // All rows with states.

@@ -27,6 +27,10 @@ pub(super) struct Track {
     number: String,
     name: String,
     parent: Option<u32>,
+    /// Of a task, the row of the tasks of its name.
+    group: Option<u32>,
+    /// Of tasks of one name, how many there are.
+    members: Option<usize>,
     begin: Duration,
     end: Duration,
     is_followed: bool,
@@ -49,8 +53,9 @@ pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
     let mut ids: Vec<RowId> = ready.index.rows().filter(|(_, row)| is_shown(row)).map(|(id, _)| id).collect();
     let left_out = ids.len().saturating_sub(MOST);
     if left_out > 0 {
-        let is_thread =
-            |id: &RowId| !matches!(ready.index.row(*id).kind, RowKind::Cpu(_) | RowKind::Process(_));
+        let is_thread = |id: &RowId| {
+            !matches!(ready.index.row(*id).kind, RowKind::Cpu(_)) && !ready.index.row(*id).is_group()
+        };
         ids.sort_by_key(|id| (is_thread(id), std::cmp::Reverse(ready.index.row(*id).used), *id));
         ids.truncate(MOST);
         ids.sort();
@@ -75,6 +80,8 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         RowKind::Process(pid) => ("process", pid.map_or_else(String::new, |pid| pid.to_string())),
         RowKind::Thread(tid) => ("thread", tid.to_string()),
         RowKind::Task(task) => ("task", task.to_string()),
+        RowKind::Tasks(RowKind::OTHERS) => ("tasks", "others".to_owned()),
+        RowKind::Tasks(number) => ("tasks", number.to_string()),
         RowKind::Calls(depth) => ("functions", depth.to_string()),
         RowKind::Locks(number) => ("locks", number.to_string()),
         RowKind::Spans(depth) => ("spans", depth.to_string()),
@@ -91,6 +98,8 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         number,
         name: row.name.clone(),
         parent: row.parent.map(|parent| parent.0),
+        group: row.group.map(|group| group.0),
+        members: matches!(row.kind, RowKind::Tasks(_)).then(|| ready.members(id).len()),
         begin: row.begin,
         end: row.end,
         is_followed: row.is_followed,
