@@ -18,7 +18,7 @@ mod screen;
 mod values;
 
 pub use args::{Args, OnFull};
-pub use values::{LONGEST_NAME, check_name, parse_seconds, parse_total_size};
+pub use values::{LONGEST_NAME, check_name, parse_seconds, parse_size, parse_total_size};
 
 use crate::format::TextFormat;
 use crate::output::print_error;

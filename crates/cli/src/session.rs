@@ -8,12 +8,14 @@
 //! |---|---|
 //! | `definition` | a session: its channels with their options, as TOML |
 //! | `store` | where the sessions of this user are |
+//! | `earlier` | what earlier starts have left, and what of it goes |
 //! | `ended` | why a recorder has ended by itself |
 //! | `recorders` | starts and stops the recorders of channels |
 //! | `status` | what they do, as a table |
 //! | `service` | keeps sessions started |
 
 mod definition;
+mod earlier;
 mod ended;
 mod recorders;
 pub mod service;
@@ -67,8 +69,8 @@ enum SessionCommand {
         #[arg(value_parser = parse_word)]
         name: String,
         /// What its channel records: options of `tracewing record`, without a command. -o is the folder for
-        /// the traces of all channels [default: NAME in the current folder]; --total-size limits one start:
-        /// all its channels and triggers together
+        /// the traces of all channels [default: NAME in the current folder]; --total-size limits all its
+        /// starts, channels and triggers together
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RECORD OPTION")]
         options: Vec<OsString>,
     },

@@ -22,7 +22,7 @@ use crate::Refused;
 /// Permissions of files, before the umask.
 const FILE: Mode = Mode::from_raw_mode(0o640);
 /// Maximum depth of folders that are removed or summed up; this process creates three levels.
-const DEEPEST: usize = 16;
+pub(crate) const DEEPEST: usize = 16;
 /// How often a folder is tried to be locked, and the time in between.
 const LOCK_ATTEMPTS: usize = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
@@ -319,12 +319,12 @@ impl Dir {
 }
 
 /// Opens a folder in a folder, for reading its entries.
-fn open_below(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_below(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty())
 }
 
-fn names(folder: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
+pub(crate) fn names(folder: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::read_from(folder)? {
         let entry = entry?;

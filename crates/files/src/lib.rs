@@ -10,6 +10,7 @@
 //! | `tree` | [`Tree`]: reads a recording; follows no symbolic link out of it |
 //! | `regular` | [`open_regular`]: opens a path from outside only if it is a regular file |
 //! | `private` | files that only this user may read, put in place when they are complete |
+//! | `seal` | [`Seal`]: what a folder has had, to notice each change in it |
 //! | `refused` | why a folder or file is refused, with a message for the user |
 //!
 //! This protects from another user with write access to a folder on the way (such as `/tmp`) that plants
@@ -29,6 +30,7 @@ mod output;
 mod private;
 mod refused;
 mod regular;
+mod seal;
 mod tree;
 
 pub use create::Made;
@@ -38,4 +40,5 @@ pub use output::OutputFile;
 pub use private::Unfinished;
 pub use refused::Refused;
 pub use regular::open_regular;
+pub use seal::Seal;
 pub use tree::Tree;

@@ -59,7 +59,7 @@ pub struct Definition {
     /// Has a folder for each start.
     #[serde(default)]
     pub output: PathBuf,
-    /// Most bytes of all channels of a start, as `record` takes them.
+    /// Most bytes of all starts and channels, as `record` takes them.
     #[serde(rename = "total-size", default, skip_serializing_if = "Option::is_none")]
     pub total_size: Option<String>,
     /// When a service starts it.

@@ -3,6 +3,7 @@
 
 use super::definition::Definition;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::fs::{read, read_dir};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,15 +26,45 @@ pub struct Ended {
 pub fn of(definition: &Definition, part: &str) -> Option<Ended> {
     let log = log(definition, part)?;
     let text = said(&log).ok()?;
-    Some(Ended { why: why(&text)?, summary: summary(&text), output: log.with_file_name(part) })
+    Some(Ended { why: why(&text)?, summary: summary(&text), output: log.with_extension("") })
 }
 
-/// The newest file with what a recorder has said.
+/// The newest file with what a recorder has said: of the last start, and there of the last recorder.
 fn log(definition: &Definition, part: &str) -> Option<PathBuf> {
-    let starts = read_dir(&definition.output).ok()?.flatten();
-    // Their names are their times.
-    let newest = starts.map(|start| start.path().join(format!("{part}.log"))).filter(|path| path.is_file());
-    newest.max()
+    let starts = read_dir(&definition.output).ok()?.flatten().map(|start| start.path());
+    let logs = starts.filter_map(|start| {
+        let names = read_dir(&start).ok()?.flatten().map(|entry| entry.file_name());
+        let numbers = names.filter_map(|name| number(name.to_str()?.strip_suffix(".log")?, part));
+        let log = start.join(log_name(&place(part, numbers.max()?)));
+        log.is_file().then_some((start, log))
+    });
+    // The names of starts are their times.
+    logs.max().map(|(_, log)| log)
+}
+
+/// The folder of the `number`th recorder of a channel in a start. No channel has the later names.
+fn place(channel: &str, number: usize) -> String {
+    if number == 1 { channel.to_owned() } else { format!("{channel}~{number}") }
+}
+
+/// Which of a channel's recorders has this folder.
+fn number(place: &str, channel: &str) -> Option<usize> {
+    match place.strip_prefix(channel)? {
+        "" => Some(1),
+        rest => rest.strip_prefix('~')?.parse().ok(),
+    }
+}
+
+/// The folder of the next recorder of a channel, in that of a start with these entries.
+pub fn next_place(channel: &str, entries: &[OsString]) -> String {
+    let names = entries.iter().filter_map(|name| name.to_str());
+    let numbers = names.filter_map(|name| number(name.strip_suffix(".log").unwrap_or(name), channel));
+    place(channel, numbers.max().unwrap_or(0) + 1)
+}
+
+/// The file with what a recorder has said that writes to this folder.
+pub fn log_name(place: &str) -> String {
+    format!("{place}.log")
 }
 
 /// What is in such a file. Programs may print what is no UTF-8.

@@ -2,7 +2,8 @@
 //! `tracewing record` with the channel's options. What it says is in a file next to its trace.
 
 use super::definition::{Definition, given, words};
-use super::ended::{self, Ended};
+use super::earlier::{self, Earlier};
+use super::ended::{self, Ended, log_name, next_place};
 use super::store::Locked;
 use crate::output::{print_warning, shown};
 use crate::owner::no_answer;
@@ -13,6 +14,7 @@ use crate::table::bytes;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -124,7 +126,7 @@ pub fn missing<'a>(
 }
 
 /// Starts the recorders of channels that have none. If one does not begin, none of the new ones stays.
-pub fn start(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
+pub fn start(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     let name = &definition.name;
     let running = all_of(definition)?;
     let missing = missing(definition, &running);
@@ -133,15 +135,22 @@ pub fn start(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     if channels.is_empty() && triggers.is_empty() {
         bail!("{name} is started already: `tracewing session status {name}` shows it");
     }
-    let (output, folder) = new_folder(&definition.output)?;
+    // Those that are missing write next to the others, with which they share the size of the session.
+    let (output, folder) = match folder_of(&running) {
+        Some(folder) => (None, folder),
+        None => new_folder(&definition.output).map(|(output, folder)| (Some(output), folder))?,
+    };
+    let places = Places::new(locked, definition, &running, folder, output.is_some())?;
+    let folder = &places.folder;
     let mut started = Vec::new();
     // Triggers last: programs write to the channels first, then.
     for parts in [channels, triggers] {
-        if let Err(error) = start_all(definition, &parts, &folder, &mut started) {
+        if let Err(error) = places.start_all(definition, &parts, &mut started) {
             end_all(started);
             // Nothing in it was asked for.
-            if let Some(name) = folder.path().file_name().and_then(OsStr::to_str) {
-                let _ = output.remove_all(name);
+            match (output, folder.path().file_name().and_then(OsStr::to_str)) {
+                (Some(output), Some(name)) => drop(output.remove_all(name)),
+                _ => places.remove(),
             }
             return Err(error);
         }
@@ -177,12 +186,11 @@ pub fn adjust(
         if let Some((part, _)) = new.iter().find(|(part, _)| folder.has(part) || folder.has(log_name(part))) {
             bail!("{} has what an earlier {part} has recorded: choose another name", path.display());
         }
-        let done = start_all(after, &new, &folder, &mut started).and_then(|()| locked.replace(after));
+        let places = Places::new(locked, after, running, folder, false)?;
+        let done = places.start_all(after, &new, &mut started).and_then(|()| locked.replace(after));
         if let Err(error) = done {
             end_all(started);
-            for (part, _) in &new {
-                let _ = folder.remove_all(part).and_then(|()| folder.remove(&log_name(part)));
-            }
+            places.remove();
             return Err(error);
         }
     }
@@ -190,24 +198,78 @@ pub fn adjust(
     end(&running.iter().filter(is_gone).collect::<Vec<_>>())
 }
 
-/// Starts recorders, and waits until they answer.
-fn start_all(
-    definition: &Definition,
-    parts: &[(&String, &Table)],
-    folder: &Dir,
-    started: &mut Vec<Recorder>,
-) -> Result<()> {
-    for (name, options) in parts {
-        let mut words = words(options)?;
-        if definition.triggers.contains_key(*name) {
-            words.extend(of_session(definition).chain(of_trigger(options)));
-        } else {
-            words.extend(of_channels(definition)?);
+/// The folder of a start in which recorders run that are all in their places.
+fn folder_of(running: &[Running]) -> Option<Dir> {
+    let path = running.iter().filter_map(|one| one.output.parent()).max()?;
+    Dir::parent(path).ok().filter(|folder| running.iter().all(|one| is_in_place(folder, one)))
+}
+
+fn is_in_place(folder: &Dir, one: &Running) -> bool {
+    let is_locked = |name| folder.below(name).is_ok_and(|output: Dir| output.is_locked());
+    one.output.parent() != Some(folder.path()) || one.output.file_name().is_some_and(is_locked)
+}
+
+/// Where new recorders of a session write to.
+struct Places {
+    folder: Dir,
+    /// Bytes that all recorders of this start may have.
+    size: Option<u64>,
+    /// Channels and triggers that have no recorder, with the folders that theirs get.
+    names: BTreeMap<String, String>,
+}
+
+impl Places {
+    /// Makes room for them, and notes them, before any of them writes.
+    fn new(
+        locked: &Locked<'_>,
+        definition: &Definition,
+        running: &[Running],
+        folder: Dir,
+        is_new: bool,
+    ) -> Result<Self> {
+        let entries = folder
+            .below(".")
+            .and_then(|all| all.entries())
+            .with_context(|| format!("cannot read {}", folder.path().display()))?;
+        let parts = missing(definition, running).map(|(name, _)| name);
+        let names = parts.map(|name| (name.clone(), next_place(name, &entries))).collect::<BTreeMap<_, _>>();
+        let mut size = None;
+        if let Some(mut earlier) = Earlier::of(locked, definition) {
+            earlier.find(&running.iter().map(|one| one.output.as_path()).collect::<Vec<_>>());
+            size = Some(if is_new { earlier.begin(&folder)? } else { earlier.again(&folder) });
+            names.iter().for_each(|(channel, place)| earlier.add(&folder, place, channel));
+            earlier.finish();
         }
-        words.extend(definition.total_size.iter().map(|size| format!("--session-size={size}").into()));
-        started.push(Recorder::start(definition, name, words, folder)?);
+        Ok(Self { folder, size, names })
     }
-    begun(&definition.name, started)
+
+    /// Starts recorders, and waits until they answer.
+    fn start_all(
+        &self,
+        definition: &Definition,
+        parts: &[(&String, &Table)],
+        started: &mut Vec<Recorder>,
+    ) -> Result<()> {
+        for (name, options) in parts {
+            let mut words = words(options)?;
+            if definition.triggers.contains_key(*name) {
+                words.extend(of_session(definition).chain(of_trigger(options)));
+            } else {
+                words.extend(of_channels(definition)?);
+            }
+            words.extend(self.size.iter().map(|size| format!("--session-size={size}").into()));
+            let place = self.names.get(*name).unwrap_or(name);
+            started.push(Recorder::start(definition, name, words, &self.folder, place)?);
+        }
+        begun(&definition.name, started)
+    }
+
+    /// Removes what recorders have written that did not start.
+    fn remove(&self) {
+        for place in self.names.values() {
+            let _ = self.folder.remove_all(place).and_then(|()| self.folder.remove(&log_name(place)));
+        }
+    }
 }
 
 /// To whose channels a trigger does what it does: those that the session has at that time.
@@ -246,15 +308,33 @@ pub fn report_ended(definition: &Definition, found: &Found) -> bool {
 ///
 /// # Errors
 /// There are none, or one does not answer; the others have ended then.
-pub fn stop(_: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
+pub fn stop(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     let found = find(definition);
     let has_ended = report_ended(definition, &found);
     if found.is_empty() {
         bail!("{0} is not started: `tracewing session start {0}` starts it", definition.name);
     }
     let status = end(&found.running.iter().collect::<Vec<_>>())?;
+    report_removed(locked, definition);
     found.answer()?;
+    if let Some(mut earlier) = Earlier::of(locked, definition) {
+        earlier.find(&[]);
+        earlier.finish();
+    }
     Ok(if has_ended { ExitCode::FAILURE } else { status })
+}
+
+/// Prints what was removed of earlier recorders since the session was started.
+fn report_removed(locked: &Locked<'_>, definition: &Definition) {
+    for (channel, removed) in earlier::removed(locked.starts(&definition.name)) {
+        let _ = writeln!(
+            screen::stderr(Form::Text),
+            "{}: removed of earlier recorders: {}, with {} events",
+            called(&definition.name, &channel),
+            crate::table::number(removed.count),
+            record_summary::lost(removed.events, removed.has_more),
+        );
+    }
 }
 
 /// Ends recorders, and prints what each has recorded.
@@ -283,10 +363,16 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn start(definition: &Definition, channel: &str, words: Vec<OsString>, folder: &Dir) -> Result<Self> {
-        let output = folder.path().join(channel);
+    fn start(
+        definition: &Definition,
+        channel: &str,
+        words: Vec<OsString>,
+        folder: &Dir,
+        place: &str,
+    ) -> Result<Self> {
+        let output = folder.path().join(place);
         let log = log_of(&output);
-        let file = folder.create_file(log_name(channel));
+        let file = folder.create_file(log_name(place));
         let file = file.with_context(|| format!("cannot write {}", log.display()))?;
         let called = called(&definition.name, channel);
         let mut command = Command::new(own_program()?);
@@ -370,10 +456,6 @@ fn new_folder(path: &Path) -> Result<(Dir, Dir)> {
 /// The file with what the recorder says that writes to `output`.
 fn log_of(output: &Path) -> PathBuf {
     output.with_file_name(log_name(&output.file_name().unwrap_or_default().to_string_lossy()))
-}
-
-pub(super) fn log_name(channel: &str) -> String {
-    format!("{channel}.log")
 }
 
 /// Prints what a recorder has said at its end. Whether its trace is complete.

@@ -1,6 +1,7 @@
 //! `tracewing session status`: what the channels of sessions record, as a table.
 
 use super::definition::{Definition, parse_word};
+use super::earlier::{self, Removed};
 use super::ended;
 use super::recorders::{self, Found};
 use super::store::Store;
@@ -58,6 +59,8 @@ struct Row {
     silent: Option<Silent>,
     /// Why its recorder has ended by itself.
     ended: Option<String>,
+    /// What was removed of the channel's earlier recorders since the session was started.
+    earlier: Removed,
     /// Events since an earlier look, and the time since then in seconds.
     since: Option<(u64, f64)>,
 }
@@ -81,7 +84,7 @@ impl Row {
         running.or(self.silent.as_ref().map(|one| one.pid)).map(|pid| Pid(pid.0))
     }
 
-    fn figure(&self, figure: fn(&Running) -> Cell) -> Cell {
+    fn figure(&self, figure: impl FnOnce(&Running) -> Cell) -> Cell {
         self.running.as_ref().map_or(Cell::None, figure)
     }
 }
@@ -115,11 +118,14 @@ fn columns() -> Vec<Column<Row>> {
             });
         size "size" "bytes" normal, "bytes written so far" => row.figure(|one| Cell::Bytes(one.figures.bytes));
         number "removed" "removed" low, "archives or snapshots that were removed: for want of room, or by clear"
-            => row.figure(|one| Cell::Count(one.figures.removed.count));
+            => row.figure(|one| Cell::Count(one.figures.removed.count + row.earlier.count));
         number "removed events" "removed_events" low, "events in those that were removed"
-            => row.figure(|one| Cell::Total(one.figures.removed.events));
+            => row.figure(|one| match (one.figures.removed.events + row.earlier.events, row.earlier.has_more) {
+                (events, true) => Cell::AtLeast(events),
+                (events, false) => Cell::Total(events),
+            });
         size "removed size" "removed_bytes" low, "size of those that were removed"
-            => row.figure(|one| Cell::Bytes(one.figures.removed.bytes));
+            => row.figure(|one| Cell::Bytes(one.figures.removed.bytes + row.earlier.bytes));
         share "full" "fullest" normal, "how full the fullest buffer was at the last look at it"
             => row.figure(|one| Cell::Share(f64::from(one.figures.fullest) / 100.0));
         number "kernel buffers" "kernel_sub_buffers" low,
@@ -194,6 +200,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
     let mut rows = Vec::new();
     for definition in sessions {
         let found = Found::of(definition, &recordings);
+        let removed = earlier::removed(store.starts(&definition.name));
         let channels = definition.channels.keys().map(|name| (name, false));
         for (channel, is_trigger) in channels.chain(definition.waiting().map(|(name, _)| (name, true))) {
             let called = recorders::called(&definition.name, channel);
@@ -208,6 +215,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
                 running,
                 silent,
                 ended: if is_gone { ended::of(definition, channel).map(|it| it.why) } else { None },
+                earlier: removed.get(channel).copied().unwrap_or_default(),
                 since: None,
             });
         }
@@ -220,6 +228,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
             running: None,
             silent: None,
             ended: None,
+            earlier: Removed::default(),
             since: None,
         }));
     }

@@ -100,6 +100,11 @@ impl Store {
         self.served_from(&file.name).is_none() && self.get(&file.name).is_ok_and(|stored| stored != *file)
     }
 
+    /// The file with the starts of a session that has a size.
+    pub fn starts(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder.path().join(starts(name))).ok()
+    }
+
     fn names(&self) -> Result<Vec<String>> {
         let entries = self.folder.entries().context("cannot read the folder for sessions")?;
         let paths = entries.iter().map(Path::new);
@@ -119,7 +124,8 @@ impl Locked<'_> {
             !self.0.folder.has(file(name)),
             "there is a session {name} already: `tracewing session destroy {name}` forgets it"
         );
-        self.0.folder.remove(&marker(name)).context("cannot write to the folder for sessions")?;
+        let removed = self.0.folder.remove(&marker(name)).and_then(|()| self.0.folder.remove(&starts(name)));
+        removed.context("cannot write to the folder for sessions")?;
         self.replace(definition)
     }
 
@@ -142,9 +148,21 @@ impl Locked<'_> {
         self.0.folder.remove(&marker(name)).context("cannot write to the folder for sessions")
     }
 
+    /// As [`Store::starts`].
+    pub fn starts(&self, name: &str) -> Option<String> {
+        self.0.starts(name)
+    }
+
+    /// Replaces the file with the starts of a session.
+    pub fn set_starts(&self, name: &str, text: &str) -> Result<()> {
+        let written = self.0.folder.replace(&starts(name), text.as_bytes());
+        written.context("cannot write to the folder for sessions")
+    }
+
     pub fn remove(&self, name: &str) -> Result<()> {
         let file = file(name);
         self.serve_no_more(name)?;
+        self.0.folder.remove(&starts(name)).context("cannot write to the folder for sessions")?;
         let removed = self.0.folder.remove(&file);
         removed.with_context(|| format!("cannot remove {}", self.0.folder.path().join(file).display()))
     }
@@ -187,6 +205,11 @@ fn refused(path: &Path, error: io::Error) -> Error {
 /// The file that says that a service has a session, and from where.
 fn marker(name: &str) -> String {
     format!("{name}.service")
+}
+
+/// The file with the starts of a session.
+fn starts(name: &str) -> String {
+    format!("{name}.starts")
 }
 
 fn folder() -> Result<PathBuf> {

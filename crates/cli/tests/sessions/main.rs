@@ -7,6 +7,7 @@ mod background;
 mod books;
 mod changes;
 mod confined;
+mod earlier;
 mod fuse;
 #[path = "../harness/mod.rs"]
 mod harness;

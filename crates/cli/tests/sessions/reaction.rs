@@ -16,10 +16,10 @@ use tracewing_testing::wait_until;
 
 /// Rounds if the variable does not say how many.
 const FEW: u64 = 10;
-/// Time for what a trigger does after it has acted, and more than the time between two looks at the buffers,
-/// within which rounds begin at different moments.
+/// Time for what a trigger does after it has acted, and more than the time between two looks at the buffers.
 const PAUSE: Duration = Duration::from_millis(30);
-const LOOK_US: u64 = 5000;
+/// Rounds begin at so many moments of these 30 ms, whatever the time between two looks is.
+const MOMENTS_US: u64 = 30_000;
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
@@ -44,7 +44,7 @@ fn a_trigger_reacts_to_each_event() {
     let rounds = std::env::var("REACTIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(FEW);
     let mut reactions: Vec<u64> = (0..rounds)
         .map(|round| {
-            sleep(PAUSE + Duration::from_micros(round * 617 % LOOK_US));
+            sleep(PAUSE + Duration::from_micros(round * 617 % MOMENTS_US));
             let before = times().len();
             let begin = now();
             pilot.emit(1);

@@ -1,0 +1,258 @@
+//! What the earlier starts of a session with a size have left, and its recorders that have ended: it has at
+//! most a half of the size, of which the oldest goes first, and a new start has the rest.
+//!
+//! A file in the folder for sessions lists the starts and, once a recorder has ended, each thing that it has
+//! left, with its seal ([`tracewing_files::Seal`]). Nothing else is removed, and of this nothing that is not
+//! as it was found. Only a command that has locked that folder finds or removes something, never a recorder,
+//! which reads what programs write.
+
+use super::definition::Definition;
+use super::ended::log_name;
+use super::store::Locked;
+use crate::output::{count_of, print_warning};
+use crate::record::{parse_size, parse_total_size};
+use anyhow::Result;
+use items::{Item, Removal};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use tracewing_files::{Dir, Seal};
+
+mod items;
+
+/// The least size that a start has.
+const LEAST: u64 = 512 << 10;
+/// Places of what stays that are named in a message.
+const MOST_NAMED: usize = 3;
+
+/// What was removed of a channel's earlier recorders since the session was started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    pub count: u64,
+    pub events: u64,
+    pub bytes: u64,
+    /// Whether it has had more events: those of recorders that were killed are not counted.
+    pub has_more: bool,
+}
+
+/// The file of a session.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Record {
+    /// The oldest first.
+    starts: Vec<Start>,
+    removed: BTreeMap<String, Removed>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Start {
+    folder: PathBuf,
+    inode: u64,
+    /// Bytes that its recorders may have.
+    size: u64,
+    /// The folders of its recorders, by name.
+    parts: BTreeMap<String, Part>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Part {
+    channel: String,
+    /// What it has left; `None` as long as its recorder may run.
+    items: Option<Vec<Item>>,
+    /// The inode and the hash of its log, which goes with the rest.
+    log: Option<(u64, u64)>,
+}
+
+/// What earlier starts have left, while no other command changes it.
+pub struct Earlier<'a> {
+    locked: &'a Locked<'a>,
+    name: &'a str,
+    /// What all may have, and the least that a new start needs.
+    total: u64,
+    least: u64,
+    record: Record,
+    strange: Vec<PathBuf>,
+}
+
+/// What was removed of the channels' earlier recorders since the session was started.
+pub fn removed(text: Option<String>) -> BTreeMap<String, Removed> {
+    text.and_then(|text| serde_json::from_str::<Record>(&text).ok()).unwrap_or_default().removed
+}
+
+impl<'a> Earlier<'a> {
+    /// `None` if the session has no size.
+    pub fn of(locked: &'a Locked<'a>, definition: &'a Definition) -> Option<Self> {
+        let total = parse_total_size(definition.total_size.as_ref()?).ok()?;
+        let sizes = definition.channels.values().filter_map(|options| options.get("rotate-size")?.as_str());
+        let largest = sizes.filter_map(|size| Some(parse_size(size).ok()?.0 as u64)).max().unwrap_or(0);
+        let least = LEAST.max(largest.saturating_mul(2)).max(total / 2).min(total);
+        // A file with mistakes lists nothing, so nothing is removed.
+        let text = locked.starts(&definition.name);
+        let record = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Some(Self { locked, name: &definition.name, total, least, record, strange: Vec::new() })
+    }
+
+    /// Finds what recorders have left that have ended since; those that write to `running` have not.
+    pub fn find(&mut self, running: &[&Path]) {
+        let strange = &mut self.strange;
+        self.record.starts.retain_mut(|start| {
+            let Some(folder) = start.open() else { return false };
+            start.parts.retain(|place, part| {
+                let path = start.folder.join(place);
+                let runs = || folder.below(place).is_ok_and(|folder| folder.is_locked());
+                if part.items.is_some() || running.contains(&path.as_path()) || runs() {
+                    return true;
+                }
+                let Some(found) = items::find(&folder, place) else { return false };
+                let path_of = |of: &OsString| if of == place.as_str() { path.clone() } else { path.join(of) };
+                strange.extend(found.strange.iter().map(path_of));
+                let (log, mut items) = (log(&folder, place), found.items);
+                // It goes with the rest.
+                items
+                    .iter_mut()
+                    .filter(|item| item.is_rest())
+                    .for_each(|rest| rest.bytes += log.map_or(0, |log| log.bytes));
+                (part.items, part.log) = (Some(items), log.map(|log| (log.inode, log.hash)));
+                true
+            });
+            // What was never started has no parts, either.
+            !start.parts.is_empty()
+        });
+    }
+
+    /// Makes room for a new start below this folder. Gives its size.
+    pub fn begin(&mut self, folder: &Dir) -> Result<u64> {
+        self.record.removed.clear();
+        self.make_room(|_| true, self.total - self.least);
+        let size = self.total - self.bytes(|_| true);
+        let (path, inode) = (folder.path().to_owned(), folder.inode()?);
+        self.record.starts.push(Start { folder: path, inode, size, parts: BTreeMap::new() });
+        Ok(size)
+    }
+
+    /// Makes room for another recorder of a start whose others run. Gives the size that all have.
+    pub fn again(&mut self, folder: &Dir) -> u64 {
+        let inode = folder.inode().ok();
+        let is_it = |start: &Start| Some(start.inode) == inode && start.folder == folder.path();
+        let Some(size) = self.record.starts.iter().find(|start| is_it(start)).map(|start| start.size) else {
+            return self.total;
+        };
+        let size = size.min(self.total);
+        self.make_room(|start| !is_it(start), self.total - size);
+        self.make_room(is_it, size / 2);
+        size
+    }
+
+    /// Notes that a channel's recorder is going to write to `place` in the folder of a start.
+    pub fn add(&mut self, folder: &Dir, place: &str, channel: &str) {
+        if let Some(start) = self.record.starts.iter_mut().find(|start| start.folder == folder.path()) {
+            let part = Part { channel: channel.to_owned(), items: None, log: None };
+            start.parts.insert(place.to_owned(), part);
+        }
+    }
+
+    fn bytes(&self, is_meant: impl Fn(&Start) -> bool) -> u64 {
+        let parts =
+            self.record.starts.iter().filter(|start| is_meant(start)).flat_map(|start| start.parts.values());
+        parts.flat_map(|part| part.items.iter().flatten()).map(|item| item.bytes).sum()
+    }
+
+    /// Removes the oldest archives, snapshots and rests of these starts until all have at most so many bytes.
+    fn make_room(&mut self, is_meant: impl Fn(&Start) -> bool, most: u64) {
+        // The last change of the file, before anything is removed.
+        self.save();
+        while self.bytes(&is_meant) > most {
+            let Some((at, place, number)) = self.oldest(&is_meant) else { break };
+            self.remove(at, &place, number);
+        }
+        self.record.starts.retain(|start| {
+            let is_over = start.parts.is_empty();
+            is_over.then(|| start.remove_empty());
+            !is_over
+        });
+    }
+
+    fn oldest(&self, is_meant: impl Fn(&Start) -> bool) -> Option<(usize, String, usize)> {
+        let starts = self.record.starts.iter().enumerate().filter(|(_, start)| is_meant(start));
+        let parts =
+            starts.flat_map(|(at, start)| start.parts.iter().map(move |(place, part)| (at, place, part)));
+        let items = parts.flat_map(|(at, place, part)| {
+            let items = part.items.iter().flatten().enumerate();
+            items.map(move |(number, item)| ((item.written, item.is_rest()), (at, place, number)))
+        });
+        let ((_, _), (at, place, number)) = items.min()?;
+        Some((at, place.clone(), number))
+    }
+
+    fn remove(&mut self, at: usize, place: &str, number: usize) {
+        let start = &mut self.record.starts[at];
+        let folder = start.open();
+        let Some(part) = start.parts.get_mut(place) else { return };
+        let item = part.items.get_or_insert_default().remove(number);
+        let removal = folder.as_ref().map_or(Removal::Gone, |folder| item.remove(folder, place));
+        match removal {
+            Removal::Removed => {
+                let removed = self.record.removed.entry(part.channel.clone()).or_default();
+                removed.count += 1;
+                removed.events += item.events.unwrap_or(0);
+                removed.has_more |= item.events.is_none();
+                removed.bytes += item.bytes;
+            }
+            Removal::Gone => {}
+            Removal::Changed => self.strange.push(start.folder.join(place).join(&item.place)),
+        }
+        if part.items.as_ref().is_none_or(Vec::is_empty) {
+            let now = folder.as_ref().and_then(|folder| log(folder, place)).map(|log| (log.inode, log.hash));
+            if let Some(folder) = folder.filter(|folder| !folder.has(place) && now == part.log) {
+                // It stays if it cannot be removed.
+                let _ = folder.remove(&log_name(place));
+            }
+            start.parts.remove(place);
+        }
+    }
+
+    /// Writes the file, and says what stays that is not known to be the session's.
+    pub fn finish(self) {
+        self.save();
+        if self.strange.is_empty() {
+            return;
+        }
+        let named: Vec<String> =
+            self.strange.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
+        let more = if self.strange.len() > named.len() { ", …" } else { "" };
+        print_warning(&format!(
+            "{}: not part of --total-size, and never removed, since something in it may not be what a recorder has \
+             written: {}{more} ({})",
+            self.name,
+            named.join(", "),
+            count_of(self.strange.len(), "folder")
+        ));
+    }
+
+    fn save(&self) {
+        let written = serde_json::to_string(&self.record).map_err(Into::into);
+        if let Err(error) = written.and_then(|text| self.locked.set_starts(self.name, &text)) {
+            print_warning(&format!("{}: {error:#}", self.name));
+        }
+    }
+}
+
+impl Start {
+    /// Its folder, if that is still there.
+    fn open(&self) -> Option<Dir> {
+        let folder = Dir::parent(self.folder.parent()?).ok()?.folder(self.folder.file_name()?).ok()??;
+        (folder.inode().ok()? == self.inode).then_some(folder)
+    }
+
+    /// Removes its folder if nothing is left in it.
+    fn remove_empty(&self) {
+        let parent = self.folder.parent().and_then(|parent| Dir::parent(parent).ok());
+        if let (Some(parent), Some(_), Some(name)) = (parent, self.open(), self.folder.file_name()) {
+            parent.remove_empty(name);
+        }
+    }
+}
+
+fn log(folder: &Dir, place: &str) -> Option<Seal> {
+    folder.seal(log_name(place), |_| false)
+}

@@ -1,0 +1,164 @@
+//! What earlier starts of a session have written, and recorders that were killed, is part of the session's
+//! size. Of this, only what nothing has changed since is removed.
+
+use crate::background::{Background, Pilot};
+use crate::harness::Printed;
+use crate::soak::size;
+use crate::{counted, is_running};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use tracewing_testing::{signal, wait_until};
+
+const MOST: u64 = 1 << 20;
+const OPTIONS: &str = "-e pilot:* --sub-buffers 2 --sub-buffer-size 8K";
+
+fn created() -> Background {
+    let sessions = Background::new();
+    sessions.succeeds(&format!("session create web {OPTIONS} --total-size 1M -o traces"));
+    sessions
+}
+
+fn traces(sessions: &Background) -> PathBuf {
+    sessions.folder().join("traces")
+}
+
+fn archives(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of.join("archives")).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.is_dir() && path.file_name().unwrap().as_encoded_bytes()[0] != b'.');
+    paths.sort_unstable();
+    paths
+}
+
+/// Writes until a recorder has so many archives.
+fn fill(pilot: &mut Pilot, recorder: &Path, least: usize) {
+    wait_until("there are archives", || {
+        pilot.emit(1000);
+        archives(recorder).len() >= least
+    });
+}
+
+fn kill(sessions: &Background, channel: &str) {
+    let pid = sessions.channel("web", channel)["recorder"].as_u64().unwrap() as u32;
+    signal(pid, libc::SIGKILL);
+    wait_until("it is gone", || !is_running(pid));
+}
+
+#[test]
+fn all_starts_together_are_bounded() {
+    let sessions = created();
+    let mut pilot = Pilot::start(&sessions);
+    let mut folders = Vec::new();
+    let mut has_removed = false;
+    for round in 0..6 {
+        let folder = sessions.start("web");
+        fill(&mut pilot, &folder.join("main"), 2);
+        let all = size(&traces(&sessions));
+        assert!(all <= MOST + MOST / 2, "{all} bytes in round {round}");
+        let removed = sessions.channel("web", "main");
+        match round % 2 {
+            0 => kill(&sessions, "main"),
+            _ => {
+                let notes = sessions.succeeds("session stop web").notes();
+                let says = notes.contains("web/main: removed of earlier recorders: ");
+                has_removed |= says && removed["removed_bytes"].as_u64() > Some(0);
+                assert!(!notes.contains("never removed"), "{notes}");
+            }
+        }
+        folders.push(folder);
+    }
+    assert!(has_removed);
+    assert!(!folders[0].exists(), "nothing is left of the first start");
+    assert!(folders[5].join("main").exists() && !archives(&folders[4].join("main")).is_empty());
+    assert!(counted(folders.last().unwrap()) > 0);
+}
+
+#[test]
+fn what_others_have_made_or_changed_stays() {
+    let sessions = created();
+    let mut pilot = Pilot::start(&sessions);
+    let foreign = traces(&sessions).join("mine");
+    let first = sessions.start("web");
+    fill(&mut pilot, &first.join("main"), 4);
+    sessions.succeeds("session stop web");
+    let all = archives(&first.join("main"));
+    // Like a start, an archive by its name, a link in the place of one, an added and a changed file.
+    for copy in
+        [foreign.join("main/archives/20200101T000000Z-1"), all[0].with_file_name("20200101T000000Z-9")]
+    {
+        fs::create_dir_all(&copy).unwrap();
+        fs::copy(all[0].join("tracewing.json"), copy.join("tracewing.json")).unwrap();
+    }
+    let moved = sessions.folder().join("moved");
+    fs::rename(&all[0], &moved).unwrap();
+    symlink(&moved, &all[0]).unwrap();
+    fs::write(all[1].join("notes"), "mine").unwrap();
+    fs::write(all[2].join("tracewing.json"), "{}").unwrap();
+    fs::write(first.join("notes"), "mine").unwrap();
+    let sizes = || {
+        [&foreign, &moved, &all[1], &all[2], &all[0].with_file_name("20200101T000000Z-9")].map(|at| size(at))
+    };
+    let before = sizes();
+    let mut said = String::new();
+    for _ in 0..5 {
+        let started = sessions.succeeds("session start web");
+        said += &started.notes();
+        let folder = PathBuf::from(started.text().trim_end());
+        fill(&mut pilot, &folder.join("main"), 2);
+        sessions.succeeds("session stop web");
+    }
+    assert_eq!(sizes(), before);
+    assert!(before.iter().all(|bytes| *bytes > 0) && all[0].is_symlink() && first.join("notes").exists());
+    assert!(
+        archives(&first.join("main")).len() == 4,
+        "the others are gone: {:?}",
+        archives(&first.join("main"))
+    );
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(said.contains("never removed") && said.contains(&name(&all[1])), "{said}");
+}
+
+#[test]
+fn recorders_that_replace_killed_ones_share_the_size() {
+    let sessions = created();
+    sessions.succeeds(&format!("channel add web other {OPTIONS}"));
+    let mut pilot = Pilot::start(&sessions);
+    let folder = sessions.start("web");
+    let main = sessions.channel("web", "main")["recorder"].clone();
+    for number in 1..=6 {
+        let own = if number == 1 { "other".to_owned() } else { format!("other~{number}") };
+        fill(&mut pilot, &folder.join(&own), 2);
+        let all = size(&traces(&sessions));
+        assert!(all <= MOST + MOST / 2, "{all} bytes with {number}");
+        kill(&sessions, "other");
+        assert!(sessions.fails("session status web").contains("web/other has ended: it was killed"));
+        assert_eq!(sessions.start("web"), folder, "next to the one that runs");
+    }
+    assert_eq!(sessions.channel("web", "main")["recorder"], main, "it was left alone");
+    let other = sessions.channel("web", "other");
+    assert!(other["removed"].as_u64() > Some(0) && other["removed_bytes"].as_u64() > Some(0), "{other}");
+    let notes = sessions.succeeds("session stop web").notes();
+    assert!(notes.contains("web/other: removed of earlier recorders: "), "{notes}");
+    assert!(!folder.join("other").exists() && !folder.join("other.log").exists());
+}
+
+/// As if the command had been killed when it removed an archive.
+#[test]
+fn a_removal_that_was_interrupted_is_finished() {
+    let sessions = created();
+    let mut pilot = Pilot::start(&sessions);
+    let first = sessions.start("web");
+    fill(&mut pilot, &first.join("main"), 2);
+    sessions.succeeds("session stop web");
+    let oldest = archives(&first.join("main")).remove(0);
+    let hidden = oldest.with_file_name(format!(".{}.removed", oldest.file_name().unwrap().to_str().unwrap()));
+    fs::rename(&oldest, &hidden).unwrap();
+    fs::remove_file(hidden.join("tracewing.json")).unwrap();
+    for _ in 0..6 {
+        let folder = sessions.start("web");
+        fill(&mut pilot, &folder.join("main"), 2);
+        sessions.succeeds("session stop web");
+    }
+    assert!(!hidden.exists() && !first.exists());
+}
