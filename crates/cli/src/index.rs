@@ -40,6 +40,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (recording, cache, path) = open(args.traces.folders()?, args.folder.as_deref())?;
     let mut out = screen::stdout(Form::Text);
     if let Some(index) = cache.find(&recording)
+        && !index.tail().lacks_checkpoints
         && index.check().is_ok()
     {
         let size = std::fs::metadata(&path)?.len();

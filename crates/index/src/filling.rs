@@ -89,7 +89,7 @@ impl Cache {
             let Some(failure) = read else { return Ok(false) };
             let ran = ongoing.finish(recording, failure);
             let io = |cause| Error::Io { path: self.path().to_owned(), cause };
-            conclude(pass, &ran, head).map_err(io)?;
+            conclude(pass, &ran, head, false).map_err(io)?;
             Ok(true)
         })
     }

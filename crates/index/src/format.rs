@@ -86,6 +86,9 @@ pub struct Tail {
     pub events: u64,
     /// Where checkpoints are, by time.
     pub(crate) checkpoints: Vec<Place>,
+    /// Whether it has none where an index that is made of the complete recording has some: it was made while
+    /// the recording was. [`Cache::make`](crate::Cache::make) makes one that has them.
+    pub lacks_checkpoints: bool,
     /// Whether the recording follows only some threads, so that others appear without being complete.
     pub is_partial: bool,
     /// Whether a part of the recording could not be read: nothing is known after it.
@@ -107,7 +110,8 @@ impl Tail {
         put(&mut out, self.begin.as_ns().cast_unsigned());
         put_time(&mut out, self.length);
         put(&mut out, self.events);
-        put(&mut out, u64::from(self.is_partial) | u64::from(self.is_cut_off) << 1);
+        let flags = [self.is_partial, self.is_cut_off, self.lacks_checkpoints];
+        put(&mut out, flags.iter().rev().fold(0, |flags, flag| flags << 1 | u64::from(*flag)));
         put(&mut out, self.states.len() as u64);
         for state in &self.states {
             put(&mut out, state.class as u64);
@@ -144,6 +148,7 @@ impl Tail {
             checkpoints,
             is_partial: flags & 1 != 0,
             is_cut_off: flags & 2 != 0,
+            lacks_checkpoints: flags & 4 != 0,
             ..Tail::default()
         };
         for _ in 0..bytes.number()? {

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tracewing_analysis::{Analysis, Ongoing, Pairs, Ran};
 use tracewing_files::Dir;
+use tracewing_trace::super_trace::Pauses;
 use tracewing_trace::{Filter, Growing, Progress, Recording, TimeRange};
 use tracewing_units::Timestamp;
 
@@ -47,8 +48,9 @@ enum Passed {
 
 impl Cache {
     /// Makes the index of a recording while that is made, and shows it to `watch` as it grows. Returns the
-    /// complete index when the recording has ended, which is the one that [`Cache::make`] would make; `None`
-    /// if `watch` has stopped it, and then nothing is kept.
+    /// complete index when the recording has ended, which is the one that [`Cache::make`] would make, except
+    /// that it has no checkpoints ([`Tail::lacks_checkpoints`](crate::Tail)); `None` if `watch` has stopped
+    /// it, and then nothing is kept.
     ///
     /// # Errors
     /// As [`Cache::make`].
@@ -153,7 +155,8 @@ impl Cache {
         file: &File,
     ) -> Result<Passed, Error> {
         let io = |cause| Error::Io { path: self.path().to_owned(), cause };
-        conclude(pass, ran, &head(identity::of(recording))).map_err(io)?;
+        let lacks_checkpoints = !Pauses::of(recording).are_over();
+        conclude(pass, ran, &head(identity::of(recording)), lacks_checkpoints).map_err(io)?;
         self.keep(recording, folder, file)?;
         Ok(Passed::Over)
     }

@@ -217,13 +217,18 @@ pub(crate) fn make_as(
             pass.states.sink.writer.move_apart(scope, thread::Builder::new);
         }
         let ran = tracewing_analysis::run_apart(recording, &mut pass, is_shared, pauses, watch)?;
-        let (bytes, rows) = conclude(pass, &ran, &head).map_err(io)?;
+        let (bytes, rows) = conclude(pass, &ran, &head, false).map_err(io)?;
         Ok(Made { ran, bytes, rows })
     })
 }
 
 /// Writes what is left when all has been read. Returns the size of the index and the number of its rows.
-pub(crate) fn conclude(pass: Pass<'_>, ran: &Ran, head: &[u8; HEAD]) -> std::io::Result<(u64, u64)> {
+pub(crate) fn conclude(
+    pass: Pass<'_>,
+    ran: &Ran,
+    head: &[u8; HEAD],
+    lacks_checkpoints: bool,
+) -> std::io::Result<(u64, u64)> {
     let (builder, names, parts, losses) = pass.close(ran.end_ns)?;
     let mut functions = FunctionNames::new();
     let function = |number| parts.name(number, &mut functions);
@@ -233,6 +238,7 @@ pub(crate) fn conclude(pass: Pass<'_>, ran: &Ran, head: &[u8; HEAD]) -> std::io:
         events: ran.events,
         is_partial: ran.partial,
         is_cut_off: ran.failure.is_some(),
+        lacks_checkpoints,
         losses,
         ..Tail::default()
     };

@@ -105,6 +105,7 @@ impl Cache {
             length: end - begin,
             events,
             checkpoints: Vec::new(),
+            lacks_checkpoints: false,
             is_partial,
             is_cut_off: false,
             losses,

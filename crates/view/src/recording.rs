@@ -190,15 +190,28 @@ impl Source {
     pub(crate) fn prepare(&self) {
         match if self.is_followed { self.follow() } else { self.fill() } {
             Ok(Some(index)) => {
-                let checkpoints = index.checkpoints();
+                let (checkpoints, lacks) = (index.checkpoints(), index.tail().lacks_checkpoints);
                 checkpoints.into_iter().for_each(|kept| self.recording().use_checkpoints(Box::new(kept)));
                 self.show(index, None);
+                if lacks {
+                    self.complete();
+                }
             }
             // It was stopped.
             Ok(None) => {}
             Err(error) => {
                 let _ = self.failure.set(error.to_string());
             }
+        }
+    }
+
+    /// Makes an index with checkpoints in place of the one that was made while the recording was. What is
+    /// shown does not need it; if it cannot be made, analyses read from the beginning.
+    fn complete(&self) {
+        let recording = self.recording();
+        if self.cache.make(&recording, &mut |_| self.goes_on()).is_ok() {
+            let kept = self.cache.checkpoints(&recording);
+            kept.into_iter().for_each(|kept| recording.use_checkpoints(Box::new(kept)));
         }
     }
 
