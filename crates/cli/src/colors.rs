@@ -1,5 +1,6 @@
 //! A writer that removes colours where they are disabled, and costs nothing for text without colours.
 
+use crate::bytes::any;
 use anstream::ColorChoice;
 use anstream::adapter::StripBytes;
 use std::io::{Result, Write};
@@ -28,8 +29,8 @@ impl<W: Write> Colors<W> {
 
 impl<W: Write> Write for Colors<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        // Nearly all text has no colours; it is searched a word at a time.
-        let has_any = bytes.contains(&ESC);
+        // Nearly all text has no colours.
+        let has_any = any(bytes, |byte| byte == ESC);
         let last = has_any.then(|| bytes.iter().rposition(|byte| *byte == ESC)).flatten();
         match &mut self.strip {
             Some(strip) if last.is_some() || self.within.is_some() => {

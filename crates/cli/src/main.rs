@@ -8,6 +8,7 @@ mod arguments;
 mod asking;
 mod bar;
 mod breakdown;
+mod bytes;
 mod clear;
 mod colors;
 mod completions;

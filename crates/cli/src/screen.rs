@@ -11,6 +11,7 @@
 //! | JSON | the same characters, as `\u009b`, which a parser gives back |
 //! | data (CSV, graphs) | nothing in files and pipes; on a terminal as text, and ESC too |
 
+use crate::bytes::any;
 use crate::colors::Colors;
 use crate::format::{EventFormat, TableFormat, TextFormat};
 use crate::pager;
@@ -154,11 +155,10 @@ impl<W: Write> Drop for Screen<W> {
     }
 }
 
-/// Whether bytes are printable ASCII and line breaks. In pieces, each without a branch: long output is looked
-/// at many bytes at a time.
+/// Whether bytes are printable ASCII and line breaks.
 fn is_plain(bytes: &[u8]) -> bool {
-    let is_plain = |byte: &u8| (0x20..0x7f).contains(byte) | (*byte == b'\n');
-    bytes.chunks(64).all(|piece| piece.iter().fold(true, |plain, byte| plain & is_plain(byte)))
+    // Up to 0x1f and from 0x7f on, in one comparison.
+    !any(bytes, |byte| (byte.wrapping_sub(0x20) >= 0x5f) & (byte != b'\n'))
 }
 
 /// How many bytes there are before a character that may only have begun.
