@@ -36,11 +36,11 @@ impl Seal {
         self.hash_bytes(&data.st_ino.to_le_bytes());
         if is_file {
             self.hash_bytes(&data.st_size.to_le_bytes());
-            self.hash_bytes(&(data.st_ctime as i64).to_le_bytes());
-            self.hash_bytes(&(data.st_ctime_nsec as u64).to_le_bytes());
+            self.hash_bytes(&data.st_ctime.to_le_bytes());
+            self.hash_bytes(&data.st_ctime_nsec.to_le_bytes());
             self.bytes += u64::try_from(data.st_size).unwrap_or(0);
         }
-        let seconds = (data.st_mtime as i64).saturating_mul(1_000_000_000);
+        let seconds = data.st_mtime.saturating_mul(1_000_000_000);
         self.written = self.written.max(seconds.saturating_add(data.st_mtime_nsec as i64));
     }
 
