@@ -4,6 +4,7 @@
 use crate::cdp::{Browser, opened};
 use crate::client::{Viewer, stored};
 use crate::harness::{self, tracewing};
+use crate::held::HOLD;
 use serde_json::Value;
 use tracewing_testing::{RunExt, installed};
 
@@ -250,22 +251,6 @@ fn a_search_counts_marks_and_visits_its_matches() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
-/// Holds back the answers to searches for `sched_switch` until `release` is called.
-const HOLD: &str = "(() => {
-    const real = window.fetch.bind(window);
-    [window.held, window.forgotten] = [0, []];
-    const gate = new Promise((go) => (window.release = () => go(true)));
-    window.fetch = async (path, init) => {
-        const answer = await real(path, init);
-        if (path === '/api/forget') forgotten.push(JSON.parse(init.body).search);
-        if (path === '/api/find' && init.body.includes('sched_switch')) {
-            held++;
-            await gate;
-        }
-        return answer;
-    };
-})()";
-
 #[test]
 fn a_late_answer_to_an_earlier_search_changes_nothing() {
     let Some((_viewer, mut browser)) = opened("server") else { return };
@@ -274,6 +259,7 @@ fn a_late_answer_to_an_earlier_search_changes_nothing() {
     };
     let found = "[tracewing.search.number, tracewing.search.text, tracewing.search.state?.count]";
     browser.value(HOLD);
+    browser.value("hold('/api/find', 'sched_switch')");
     started(&mut browser, "sched_switch");
     browser.wait("held === 1");
     started(&mut browser, "lock:");
@@ -284,11 +270,13 @@ fn a_late_answer_to_an_earlier_search_changes_nothing() {
     started(&mut browser, "mutex");
     browser.wait("tracewing.search.state?.is_done && tracewing.search.text === 'mutex'");
     let newest = browser.value(found);
-    browser.value("void release()");
+    browser.value("release()");
     // Both late ones are ended in the server, and the search for locks was when the next began.
-    browser.wait("forgotten.length === 3");
+    let forgotten =
+        "asked.flatMap(([path, body]) => (path === '/api/forget' ? [JSON.parse(body).search] : []))";
+    browser.wait(&format!("{forgotten}.length === 3"));
     assert_eq!(browser.value(found), newest);
-    assert_eq!(browser.value("forgotten.includes(tracewing.search.number)"), false);
+    assert_eq!(browser.value(&format!("{forgotten}.includes(tracewing.search.number)")), false);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 

@@ -4,46 +4,15 @@
 use crate::cdp::{Browser, opened, opened_with};
 use crate::client::Viewer;
 use crate::compare::of_two;
+use crate::held::HOLD;
 use serde_json::Value;
-
-/// Holds back the answers to a question from `hold(path)` until `release()`. `quiet()` ends when no question
-/// is in flight, and none follows.
-const HOLD: &str = "(() => {
-    const real = window.fetch;
-    let [inFlight, held, go, gate] = [0, null, () => {}, null];
-    window.isHeld = false;
-    window.hold = (path) => {
-        [held, gate, window.isHeld] = [path, new Promise((done) => (go = done)), false];
-    };
-    window.release = () => {
-        held = null;
-        go();
-    };
-    window.fetch = async (path, init) => {
-        inFlight++;
-        try {
-            const answer = await real(path, init);
-            if (path === held) {
-                window.isHeld = true;
-                await gate;
-            }
-            return answer;
-        } finally {
-            inFlight--;
-        }
-    };
-    window.quiet = async () => {
-        for (let still = 0; still < 5; still = inFlight > 0 ? 0 : still + 1) await new Promise((done) => setTimeout(done, 20));
-        return true;
-    };
-})()";
 
 /// Does something whose answer is held back, then marks an area: that is what the panel has afterwards.
 fn area_stays(browser: &mut Browser, what: &str, held: &str, act: impl FnOnce(&mut Browser)) {
     browser.key("Escape");
     browser.value(&format!("hold('{held}')"));
     act(browser);
-    browser.wait("isHeld");
+    browser.wait("held > 0");
     browser.value("document.activeElement.blur()");
     browser.key("m");
     browser.wait("document.querySelectorAll('#details tbody tr[data-row]').length > 0");
@@ -126,7 +95,7 @@ fn a_panel_says_that_its_area_is_an_earlier_one() {
     let seen = browser.value(&format!("({marked}, [{is_busy}, {from}])"));
     assert_eq!(seen, serde_json::json!([true, false]));
     // The numbers of the new one are on their way: those of the other one are gone.
-    browser.wait("isHeld");
+    browser.wait("held > 0");
     let rows = "document.querySelectorAll('#details tbody tr').length";
     assert_eq!(browser.value(&format!("[{is_busy}, {from}, {rows}]")), serde_json::json!([false, true, 0]));
     browser.value("release()");

@@ -24,6 +24,7 @@ mod counts;
 mod errors;
 mod filling;
 mod groups;
+mod held;
 mod late;
 mod live;
 mod memory;
