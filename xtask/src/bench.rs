@@ -83,7 +83,7 @@ pub enum Comparison {
         cargo xtask bench view            a recording of 100 million events, made in the target folder: 20 minutes\n  \
         cargo xtask bench view --page     the same, and writes docs/reports/performance-view.md\n  \
         cargo xtask bench view --small    one of 10 million events: a minute\n  \
-        cargo xtask bench view --live     only what a viewer costs the recorder that it follows: 3 minutes\n  \
+        cargo xtask bench view --live     only what following a recording costs, and how late the page is: 4 minutes\n  \
         cargo xtask bench view --quick    to see that everything works")]
     View(View),
 }
@@ -97,7 +97,7 @@ pub struct View {
     /// A short run: its figures mean little
     #[arg(long)]
     quick: bool,
-    /// Only what a viewer costs the recorder that it follows
+    /// Only what following a recording costs its recorder, and how late the page is
     #[arg(long, conflicts_with_all = ["small", "recording"])]
     live: bool,
     /// A recording instead of one that is made

@@ -6,6 +6,7 @@
 //! | `answers` | how long answers of the server take |
 //! | `walk` | how long the page takes to open and to draw, and its memory |
 //! | `live` | what a viewer that follows a recording costs the recorder |
+//! | `late` | how late the page is that follows it, and how often it is drawn |
 //! | `server` | the server that is measured, and a client that asks it as the page does |
 //! | `browser` | a page in Chromium |
 //! | `random` | windows that look like chance |
@@ -16,6 +17,7 @@
 
 mod answers;
 mod browser;
+mod late;
 mod live;
 mod page;
 mod random;
@@ -53,7 +55,7 @@ pub struct Options {
     /// A million events, to see that everything works: its figures mean little
     #[arg(long)]
     quick: bool,
-    /// Only what a viewer costs the recorder that it follows
+    /// Only what following a recording costs its recorder, and how late the page is
     #[arg(long, conflicts_with_all = ["small", "recording"])]
     live: bool,
     /// A recording instead of one that is made
@@ -115,8 +117,8 @@ pub fn run(options: &Options) -> Result<()> {
         indexes,
         openings,
         live: match options.quick {
-            true => live::Size { seconds: 2, rounds: 1 },
-            false => live::Size { seconds: 15, rounds: 5 },
+            true => live::Size { seconds: 6, rounds: 1 },
+            false => live::Size { seconds: 20, rounds: 5 },
         },
     };
     let size = match (options.quick, options.small) {

@@ -1,7 +1,8 @@
 //! What a viewer that follows a recording costs its recorder: CPU time of the recorder for the events of a
-//! server under load, without a viewer and with one whose page follows the end.
+//! server under load, without a viewer and with one whose page follows the end. And how late that page is.
 
 use super::browser::Browser;
+use super::late::{self, Clocks, Drawings};
 use super::page::Figure;
 use super::server::Server;
 use super::{HEIGHT, Part, WIDTH};
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 /// Longest time until a recording begins, or its page is there.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
+/// Before the load ends, the page is asked what it has drawn: later, it waits for what does not come.
+const BEFORE: Duration = Duration::from_secs(1);
 /// Events of which the time is compared: a viewer takes CPU time from the server, too, so that it does less.
 const MILLION: f64 = 1e6;
 
@@ -32,6 +35,8 @@ struct Took {
     /// What was recorded.
     events: f64,
     seconds: f64,
+    /// What the page drew that followed it.
+    drawings: Drawings,
 }
 
 impl Took {
@@ -49,37 +54,42 @@ pub fn measure(tracewing: &Path, home: &Path, size: &Size) -> Result<Part> {
         without.push(one(tracewing, home, size.seconds, None)?);
         with.push(one(tracewing, home, size.seconds, Some(&mut browser))?);
     }
-    let of = |all: &[Took], figure: fn(&Took) -> f64| all.iter().map(figure).collect::<Vec<_>>();
-    let share = |cpu: fn(&Took) -> f64, all: &[Took]| {
-        all.iter().map(|took| cpu(took) * 100.0 / took.seconds).collect::<Vec<_>>()
-    };
-    let [before, after] = [&without, &with].map(|all| Rounds(of(all, Took::per_million)));
     let about = format!(
         "`tracewing record` of the example server under load (`shop`, with the kernel's events), {} s at a time, {} times \
          without a viewer and as often with `tracewing view --follow`, whose page follows the end in Chromium, by turns; \
          figures are medians. CPU time is that of the process, in user and kernel mode: what the recorded programs spend \
-         in their events is not in it. The load of the machine when this began: {}.",
+         in their events is not in it. The picture is looked at every 10 ms: up to when it has states of the CPUs, read \
+         from its pixels, against the recording's clock. It is drawn anew if its end or that of its states has moved. The \
+         load of the machine when this began: {}.",
         size.seconds,
         size.rounds,
         load()
     );
-    Ok(Part {
-        title: "While it is recorded",
-        about,
-        figures: vec![
-            Figure::median("recorder without a viewer, ms of CPU time per million events", before.0.clone()),
-            Figure::median("the same with a viewer", after.0.clone()),
-            Figure::median("ratio", after.ratio_to(&before).0),
-            Figure::median("recorder without a viewer, % of a CPU", share(|took| took.recorder, &without)),
-            Figure::median("the same with a viewer", share(|took| took.recorder, &with)),
-            Figure::median("viewer, % of a CPU", share(|took| took.viewer, &with)),
-            Figure::median(
-                "million events/s without a viewer",
-                of(&without, |took| took.events / MILLION / took.seconds),
-            ),
-            Figure::median("the same with a viewer", of(&with, |took| took.events / MILLION / took.seconds)),
-        ],
-    })
+    let mut figures = late::figures(&with.iter().map(|took| took.drawings.clone()).collect::<Vec<_>>());
+    figures.extend(costs(&without, &with));
+    Ok(Part { title: "While it is recorded", about, figures })
+}
+
+/// What recording takes without a viewer and with one, and what the viewer takes.
+fn costs(without: &[Took], with: &[Took]) -> Vec<Figure> {
+    let of = |all: &[Took], figure: fn(&Took) -> f64| all.iter().map(figure).collect::<Vec<_>>();
+    let share = |cpu: fn(&Took) -> f64, all: &[Took]| {
+        all.iter().map(|took| cpu(took) * 100.0 / took.seconds).collect::<Vec<_>>()
+    };
+    let [before, after] = [without, with].map(|all| Rounds(of(all, Took::per_million)));
+    vec![
+        Figure::median("recorder without a viewer, ms of CPU time per million events", before.0.clone()),
+        Figure::median("the same with a viewer", after.0.clone()),
+        Figure::median("ratio", after.ratio_to(&before).0),
+        Figure::median("recorder without a viewer, % of a CPU", share(|took| took.recorder, without)),
+        Figure::median("the same with a viewer", share(|took| took.recorder, with)),
+        Figure::median("viewer, % of a CPU", share(|took| took.viewer, with)),
+        Figure::median(
+            "million events/s without a viewer",
+            of(without, |took| took.events / MILLION / took.seconds),
+        ),
+        Figure::median("the same with a viewer", of(with, |took| took.events / MILLION / took.seconds)),
+    ]
 }
 
 /// Makes a recording, which is followed in a browser if there is one, and removes it.
@@ -90,56 +100,62 @@ fn one(tracewing: &Path, home: &Path, seconds: u64, browser: Option<&mut Browser
     record.args(["record", "-q", "-o"]).arg(&trace).arg("--").arg(shop);
     record.args(["--seconds", &seconds.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
     let mut recorder = record.spawn().context("cannot start tracewing record")?;
-    let followed = followed(tracewing, home, &trace, &mut recorder, browser);
+    let followed = followed(tracewing, home, (&trace, seconds), &mut recorder, browser);
     // It ends by itself.
     let status = recorder.wait()?;
     ensure!(status.success(), "tracewing record ended with {status}");
-    let (recorder, viewer, lasted) = followed?;
+    let (recorder, viewer, lasted, drawings) = followed?;
     let info = Command::new(tracewing).args(["stats", "--format", "json"]).arg(&trace).output()?;
     let stats: Value = serde_json::from_slice(&info.stdout).context("tracewing stats has printed no JSON")?;
     let counts = stats["events"].as_array().into_iter().flatten();
     let events = counts.filter_map(|row| row["events"].as_f64()).sum();
     std::fs::remove_dir_all(&trace)?;
-    Ok(Took { recorder, viewer, events, seconds: lasted })
+    Ok(Took { recorder, viewer, events, seconds: lasted, drawings })
 }
 
-/// CPU times of recorder and viewer at the end, and how long the recording lasted.
+/// CPU times of recorder and viewer at the end, how long the recording lasted, and what was drawn meanwhile.
 fn followed(
     tracewing: &Path,
     home: &Path,
-    trace: &Path,
+    (trace, seconds): (&Path, u64),
     recorder: &mut Child,
     browser: Option<&mut Browser>,
-) -> Result<(f64, f64, f64)> {
-    let begin = Instant::now();
+) -> Result<(f64, f64, f64, Drawings)> {
+    let (begin, clocks) = (Instant::now(), Clocks::now());
     let is_there = || std::fs::read_dir(trace).is_ok_and(|mut entries| entries.next().is_some());
     while !is_there() {
         ensure!(begin.elapsed() < PATIENCE, "the recording does not begin");
         std::thread::sleep(PAUSE);
     }
-    let server = match browser {
+    let mut viewer = match browser {
         None => None,
         Some(browser) => {
             let server = Server::start(tracewing, trace, home, &["--follow"])?;
             browser.navigate(&server.address)?;
-            while browser.value("!!window.tracewing?.live()?.follows")? != true {
+            while browser.value("!!window.tracewing?.live()?.follows")? != true || !late::watch(browser)? {
                 ensure!(begin.elapsed() < PATIENCE, "the page does not follow the recording");
                 std::thread::sleep(PAUSE);
             }
-            Some((server, browser))
+            Some((server, browser, clocks.are_right().map_err(|error| format!("{error:#}"))))
         }
     };
-    let mut took = (0.0, 0.0);
+    let (mut took, mut drawings) = ((0.0, 0.0), None);
     while recorder.try_wait()?.is_none() {
         // Of a process that has just ended, there is no time: the last one is right to a pause.
         took.0 = cpu(recorder.id()).unwrap_or(took.0);
-        took.1 = server.as_ref().and_then(|(server, _)| cpu(server.pid())).unwrap_or(0.0);
+        if let Some((server, browser, are_right)) = &mut viewer {
+            took.1 = cpu(server.pid()).unwrap_or(0.0);
+            if drawings.is_none() && begin.elapsed() + BEFORE > Duration::from_secs(seconds) {
+                drawings = Some(are_right.clone().and_then(|()| late::drawings(browser)));
+            }
+        }
         std::thread::sleep(PAUSE);
     }
-    if let Some((_, browser)) = server {
+    if let Some((_, browser, _)) = viewer {
         browser.navigate("about:blank")?;
     }
-    Ok((took.0, took.1, begin.elapsed().as_secs_f64()))
+    let missed = || Err("the page was not asked before the recording ended".to_owned());
+    Ok((took.0, took.1, begin.elapsed().as_secs_f64(), drawings.unwrap_or_else(missed)))
 }
 
 /// Seconds of CPU time of a process, if it runs: without those of its children.
