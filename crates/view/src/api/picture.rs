@@ -34,6 +34,8 @@ const MOST_ROWS: usize = 1024;
 const MOST_MEMBERS: usize = 4096;
 /// The same while the recording or its index is made.
 const MOST_GROWING: usize = 16_384;
+/// Groups of fewer members are always summed, whatever others need. The index has no summary of them.
+const SMALL: usize = 64;
 /// Most buckets of all rows.
 const MOST: usize = 1 << 20;
 const NO_STATE: u32 = u32::MAX;
@@ -79,7 +81,11 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
                 counter(values, window)
             }
             None => runs(ready.index.picture(RowId(*number), window)?, window),
-            Some(members) => group(ready, *number, members, window, &mut left)?,
+            // What cannot be summed is left out; the other rows are drawn.
+            Some(members) => match group(ready, *number, members, window, &mut left)? {
+                Some(runs) => runs,
+                None => continue,
+            },
         };
         out.extend(record(*number, &runs));
     }
@@ -152,36 +158,38 @@ fn push(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// What the members of a group did together; `left` is how many members may be read.
+/// What the members of a group did together; `left` is how many members of large groups may be read. `None` if
+/// there are more, and no summary of them.
 fn group(
     ready: &Ready,
     number: u32,
     members: &Members,
     window: Window,
     left: &mut usize,
-) -> Result<Vec<Run>, Refusal> {
+) -> Result<Option<Vec<Run>>, Refusal> {
     let index = &ready.index;
     let row = Some(RowId(number)).filter(|_| number != ALL_CPUS);
     if let Some(row) = row
         && let Some(buckets) = index.group(row, window)?
     {
-        return Ok(together(buckets, &members.living(window), window));
+        return Ok(Some(together(buckets, &members.living(window), window)));
     }
     let (from, to) = window.times();
     let count = members.count(from, to);
-    if count <= *left {
-        *left -= count;
-        return Ok(together(sum(ready, members.between(from, to), window)?, &members.living(window), window));
+    if count < SMALL || count <= *left {
+        *left = left.saturating_sub(if count < SMALL { 0 } else { count });
+        let buckets = sum(ready, members.between(from, to), window)?;
+        return Ok(Some(together(buckets, &members.living(window), window)));
     }
     // Longer buckets, each drawn as wide as it is.
     let finest = row.and_then(|row| index.finest_of_group(row)).unwrap_or(window.shift);
     let Some(by) = finest.checked_sub(window.shift).filter(|by| *by > 0) else {
-        return Err(refused("too many rows or buckets"));
+        return Ok(None);
     };
     let end = window.first + u64::from(window.count);
     let first = window.first >> by;
     let longer = Window { shift: finest, first, count: (((end - 1) >> by) - first + 1) as u32 };
-    Ok(cut(group(ready, number, members, longer, left)?, longer, window))
+    Ok(group(ready, number, members, longer, left)?.map(|runs| cut(runs, longer, window)))
 }
 
 /// Runs of a window as those of one with shorter buckets.
