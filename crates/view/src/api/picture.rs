@@ -158,8 +158,8 @@ fn push(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// What the members of a group did together; `left` is how many members of large groups may be read. `None` if
-/// there are more, and no summary of them.
+/// What the members of a group did together; `left` is how many members of large groups may be read. `None`
+/// if there are more, and no summary of them.
 fn group(
     ready: &Ready,
     number: u32,
