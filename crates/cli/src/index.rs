@@ -25,8 +25,8 @@ that threads and tasks waited for or held. From it, `tracewing view` draws and s
 reading the trace.
 
 The index is stored in the user's cache folder, ~/.cache/tracewing/view, never in the trace, and may be deleted at any \
-time. It is made anew if the recording has changed since, if another version of tracewing has made the index, or if \
-the index is damaged; otherwise nothing is done.")]
+time. It is made anew if the recording has changed since, if it was made while the recording was and has no \
+checkpoints, if another version of tracewing has made it, or if it is damaged; otherwise nothing is done.")]
 pub struct Args {
     #[command(flatten)]
     traces: Traces,
