@@ -8,7 +8,7 @@ use crate::screen;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_session::running::{AskError, Kind, Running};
+use tracewing_session::running::{AskError, Kind, Running, Silent};
 
 /// What these commands accept.
 #[derive(Debug, clap::Args)]
@@ -21,45 +21,50 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// For the recordings of a session of this user.
-    pub fn of_session(name: &str) -> Self {
-        Self { which: Which::named(name), format: TextFormatOption::default() }
-    }
-
     /// Finds the recorders, asks them, and prints the folder that each answers.
     pub fn print(
         &self,
         kind: Kind,
         ask: fn(&Running) -> Result<PathBuf, AskError>,
     ) -> anyhow::Result<ExitCode> {
-        let mut out = screen::stdout(self.format.format.into());
-        let mut status = ExitCode::SUCCESS;
         let (found, silent) = self.which.find_all(kind)?;
-        for one in silent {
-            print_error(&no_answer(&one));
-            status = ExitCode::FAILURE;
-        }
-        for recorder in found {
-            let folder = match ask(&recorder) {
-                Ok(folder) => folder,
-                Err(error) => {
-                    print_error(&error.into());
-                    status = ExitCode::FAILURE;
-                    continue;
-                }
-            };
-            match self.format.format {
-                TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
-                TextFormat::Json => {
-                    let line = serde_json::json!({
-                        "folder": folder,
-                        "recorder": recorder.pid,
-                        "command": recorder.command,
-                    });
-                    writeln!(out, "{line}")?;
-                }
+        print_answers(&found, &silent, self.format.format, ask)
+    }
+}
+
+/// Asks recorders, and prints the folder that each answers, and which do not.
+pub fn print_answers(
+    found: &[Running],
+    silent: &[Silent],
+    format: TextFormat,
+    ask: fn(&Running) -> Result<PathBuf, AskError>,
+) -> anyhow::Result<ExitCode> {
+    let mut out = screen::stdout(format.into());
+    let mut status = ExitCode::SUCCESS;
+    for one in silent {
+        print_error(&no_answer(one));
+        status = ExitCode::FAILURE;
+    }
+    for recorder in found {
+        let folder = match ask(recorder) {
+            Ok(folder) => folder,
+            Err(error) => {
+                print_error(&error.into());
+                status = ExitCode::FAILURE;
+                continue;
+            }
+        };
+        match format {
+            TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
+            TextFormat::Json => {
+                let line = serde_json::json!({
+                    "folder": folder,
+                    "recorder": recorder.pid,
+                    "command": recorder.command,
+                });
+                writeln!(out, "{line}")?;
             }
         }
-        Ok(status)
     }
+    Ok(status)
 }

@@ -17,11 +17,6 @@ pub struct Which {
 }
 
 impl Which {
-    /// One of this user's, by its name.
-    pub fn named(name: &str) -> Self {
-        Self { recording: Some(name.to_owned()), user: None }
-    }
-
     /// # Errors
     /// No recording runs, or several do, or the user may not change it; or one does not answer that may be
     /// meant, too.
@@ -47,9 +42,7 @@ impl Which {
         let recordings = recordings(self.user.as_deref())?;
         let name = self.recording.as_deref();
         let mut silent = name.map(|name| recordings.silent_of(name)).unwrap_or_default();
-        let suits =
-            |one: &Silent| !one.is_trigger && one.is_flight_recorder == (kind == Kind::FlightRecorder);
-        silent.retain(|one| one.name.is_none() || suits(one));
+        silent.retain(|one| one.may_be(kind));
         let found = match (recordings.choose_all(name, kind), silent.iter().find(|one| one.name.is_some())) {
             (Err(_), Some(one)) => return Err(no_answer(one)),
             (found, _) => found?,
@@ -78,7 +71,8 @@ pub fn recordings(user: Option<&str>) -> Result<Recordings> {
     Ok(Recordings::of(uid))
 }
 
-fn uid_of(users: &str, name: &str) -> Option<u32> {
+/// The number of a user in the text of `/etc/passwd`.
+pub fn uid_of(users: &str, name: &str) -> Option<u32> {
     let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
     let mut lines = users.lines().map(fields);
     lines.find(|fields| fields.first().is_some_and(|first| first == name))?.get(2)?.parse().ok()

@@ -10,6 +10,7 @@
 //! | `tree` | [`Tree`]: reads a recording; follows no symbolic link out of it |
 //! | `regular` | [`open_regular`]: opens a path from outside only if it is a regular file |
 //! | `private` | files that only this user may read, put in place when they are complete |
+//! | `exclusive` | [`Exclusive`]: a lock for what processes of one user change in a folder |
 //! | `seal` | [`Seal`]: what a folder has had, to notice each change in it |
 //! | `refused` | why a folder or file is refused, with a message for the user |
 //!
@@ -25,6 +26,7 @@
 
 mod create;
 mod dir;
+mod exclusive;
 mod missing;
 mod output;
 mod private;
@@ -35,6 +37,7 @@ mod tree;
 
 pub use create::Made;
 pub use dir::Dir;
+pub use exclusive::Exclusive;
 pub use missing::Missing;
 pub use output::OutputFile;
 pub use private::Unfinished;

@@ -5,8 +5,8 @@
 //! fail. A recorder's entry is its socket, whose name is no secret then: root's recorder lets in programs of
 //! all users anyway, and the file of another user can be read by that user alone. Entries of recorders that
 //! were killed are removed by the next recorder. The newest one is the last, and programs join it last. A
-//! recorder that changes the file holds a lock on its folder, and puts a new file in its place, so that
-//! programs always see a whole one.
+//! recorder that changes the file holds the lock of its folder ([`Exclusive`]), and puts a new file in its
+//! place, so that programs always see a whole one.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,12 +16,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, fchmod, flock, fstat, mkdirat, openat, renameat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Uid, getuid};
 use tracewing_abi::{JOIN_FILE, LARGEST_JOIN_FILE, ROOT_FOLDER, USER_FOLDER_VARIABLE, USER_FOLDERS};
+use tracewing_files::Exclusive;
 
 use crate::Error;
 use crate::socket::{FOLDER, MOST_RECORDERS, is_private};
@@ -60,10 +59,8 @@ impl Listing {
     /// Replaces the entries of other recorders that live by what `change` makes of them, if anything. Says
     /// whether it did.
     fn change(&self, change: impl FnOnce(&[PathBuf]) -> Option<Vec<PathBuf>>) -> io::Result<bool> {
-        flock(&self.folder, FlockOperation::LockExclusive)?;
-        let changed = self.change_locked(change);
-        let _ = flock(&self.folder, FlockOperation::Unlock);
-        changed
+        let _locked = Exclusive::wait(&self.folder)?;
+        self.change_locked(change)
     }
 
     fn change_locked(&self, change: impl FnOnce(&[PathBuf]) -> Option<Vec<PathBuf>>) -> io::Result<bool> {

@@ -111,16 +111,22 @@ impl Recordings {
     /// # Errors
     /// As those of [`Recordings::choose`].
     pub fn choose_all(self, name: Option<&str>, kind: Kind) -> Result<Vec<Running>, AskError> {
+        let of_session = name.map(|name| self.of_session(name, kind)).unwrap_or_default();
+        if of_session.is_empty() { self.choose(name, kind).map(|one| vec![one]) } else { Ok(of_session) }
+    }
+
+    /// Those of the kind that a session consists of, without those of its triggers.
+    pub fn of_session(&self, name: &str, kind: Kind) -> Vec<Running> {
         let is_of_session = |one: &&Running| {
             let session = one.name.split_once('/').map(|(session, _)| session);
-            name.is_some() && session == name && !one.is_trigger && kind.has(one)
+            session == Some(name) && !one.is_trigger && kind.has(one)
         };
         let mut of_session: Vec<Running> = self.running.iter().filter(is_of_session).cloned().collect();
         // These have no archives; if it is only they that could be meant, they say so.
         if kind == Kind::Any && of_session.iter().any(|one| !one.is_flight_recorder) {
             of_session.retain(|one| !one.is_flight_recorder);
         }
-        if of_session.is_empty() { self.choose(name, kind).map(|one| vec![one]) } else { Ok(of_session) }
+        of_session
     }
 
     /// The one recording that is meant: by its name, by its process id, its command's, or that of a process
@@ -172,6 +178,12 @@ impl Silent {
     pub fn is_named(&self, word: &str) -> bool {
         let is_of = |name: &str| name == word || name.split_once('/').is_some_and(|(of, _)| of == word);
         self.name.as_deref().is_some_and(is_of)
+    }
+
+    /// Whether it may be a channel of the kind, as far as what it is can be read.
+    pub fn may_be(&self, kind: Kind) -> bool {
+        let is_of_kind = self.is_flight_recorder == (kind == Kind::FlightRecorder);
+        self.name.is_none() || !self.is_trigger && is_of_kind
     }
 
     fn from_command_line(pid: Pid, line: &[u8]) -> Self {

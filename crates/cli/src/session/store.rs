@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use tracewing_files::{Dir, Refused};
+use tracewing_files::{Dir, Exclusive, Refused};
 
 const ROOTS: &str = "/var/lib/tracewing/sessions";
 const EXTENSION: &str = "toml";
@@ -26,7 +26,7 @@ pub struct Store {
 }
 
 /// The same, while no other command changes them.
-pub struct Locked<'a>(&'a Store);
+pub struct Locked<'a>(&'a Store, #[expect(dead_code, reason = "held")] Exclusive);
 
 impl Store {
     /// Finds the folder, or makes it.
@@ -36,13 +36,13 @@ impl Store {
     }
 
     pub fn lock(&self) -> Result<Locked<'_>> {
-        flock(&self.folder, FlockOperation::LockExclusive).context("cannot lock the folder for sessions")?;
-        Ok(Locked(self))
+        let lock = Exclusive::wait(&self.folder).context("cannot lock the folder for sessions")?;
+        Ok(Locked(self, lock))
     }
 
     /// The same if no command changes a session at present.
     pub fn try_lock(&self) -> Option<Locked<'_>> {
-        flock(&self.folder, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Locked(self))
+        Some(Locked(self, Exclusive::attempt(&self.folder).ok()??))
     }
 
     pub fn get(&self, name: &str) -> Result<Definition> {
@@ -165,12 +165,6 @@ impl Locked<'_> {
         self.0.folder.remove(&starts(name)).context("cannot write to the folder for sessions")?;
         let removed = self.0.folder.remove(&file);
         removed.with_context(|| format!("cannot remove {}", self.0.folder.path().join(file).display()))
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        let _ = flock(&self.0.folder, FlockOperation::Unlock);
     }
 }
 

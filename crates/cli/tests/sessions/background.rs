@@ -2,6 +2,7 @@
 
 use crate::harness::{self, Json, Printed, RunExt};
 use crate::recorded::program;
+use rustix::fs::{FlockOperation, flock};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, socket_with,
 };
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tracewing_testing::am_root;
+use tracewing_testing::{STRANGER, am_root, wait_until};
 
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -138,6 +139,36 @@ pub fn as_user(user: u32) -> Vec<String> {
     ["setpriv", &format!("--reuid={user}"), &format!("--regid={user}"), "--clear-groups"]
         .map(str::to_owned)
         .into()
+}
+
+/// Another user's process, if there is one, that holds a lock on a folder.
+pub struct Holder(Child);
+
+impl Holder {
+    pub fn lock(sessions: &Background, folder: &Path) -> Self {
+        let user = if am_root() { as_user(STRANGER) } else { Vec::new() };
+        Self::lock_as(sessions, &user, folder)
+    }
+
+    pub fn lock_as(sessions: &Background, user: &[String], folder: &Path) -> Self {
+        let mut command = sessions.command(user, "flock");
+        let holder = Self(command.args(["-x", "-F"]).arg(folder).args(["sleep", "600"]).spawn().unwrap());
+        let file = fs::File::open(folder).unwrap();
+        wait_until("it is locked", || {
+            flock(&file, FlockOperation::NonBlockingLockShared).is_err() || {
+                flock(&file, FlockOperation::Unlock).unwrap();
+                false
+            }
+        });
+        holder
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The program `pilot`, which nothing records unless a session does.

@@ -26,7 +26,7 @@ mod users;
 mod watch;
 mod week;
 
-use background::{Background, Pilot, Silent, as_user};
+use background::{Background, Holder, Pilot, Silent, as_user};
 use harness::{Json, Printed};
 use recorded::list;
 use std::collections::BTreeMap;
@@ -166,6 +166,17 @@ fn what_gets_no_events_of_a_ninth_recording_is_said() {
         "{said}"
     );
     sessions.succeeds("session stop web");
+}
+
+#[test]
+fn another_user_that_locks_the_folder_of_the_list_is_not_waited_for() {
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.start("web");
+    let _holder = Holder::lock(&sessions, sessions.join_file().parent().unwrap());
+    sessions.succeeds("session stop web");
+    assert!(!sessions.join_file().exists(), "its entry is removed");
+    sessions.start("web");
 }
 
 #[test]

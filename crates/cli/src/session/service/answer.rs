@@ -2,19 +2,20 @@
 
 use super::folder::Content;
 use super::message::What;
-use crate::asking::Asking;
+use crate::asking::print_answers;
 use crate::format::{TableFormat, TextFormat};
 use crate::output::shown;
 use crate::screen;
 use crate::session::definition::{Definition, Start, parse_word};
+use crate::session::recorders::{self, Found};
+use crate::session::status;
 use crate::session::store::Store;
-use crate::session::{recorders, status};
 use crate::table::TableOptions;
 use anyhow::{Result, bail, ensure};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tracewing_session::running::{Kind, Running};
+use tracewing_session::running::{AskError, Kind, Recordings, Running};
 
 /// What text shows of a channel, since this process does not know how wide the terminal is.
 const COLUMNS: [&str; 9] =
@@ -58,9 +59,28 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         What::List | What::Status => print_status(&store, std::slice::from_ref(file), args.json),
         What::Start => start(&store, &args.sessions, file),
         What::Stop => stop(&store, file),
-        What::Snapshot => Asking::of_session(name).print(Kind::FlightRecorder, Running::snapshot),
-        What::Rotate => Asking::of_session(name).print(Kind::Any, Running::rotate),
+        What::Snapshot => ask_recorders(&store, file, Kind::FlightRecorder, Running::snapshot),
+        What::Rotate => ask_recorders(&store, file, Kind::Any, Running::rotate),
     }
+}
+
+/// Asks the recorders of a session, and no other recording, whatever that is called.
+fn ask_recorders(
+    store: &Store,
+    file: &Definition,
+    kind: Kind,
+    ask: fn(&Running) -> Result<PathBuf, AskError>,
+) -> Result<ExitCode> {
+    let name = &file.name;
+    let Found { running, mut silent } = recorders::find(&at_present(store, file));
+    ensure!(
+        !running.is_empty() || !silent.is_empty(),
+        "{name} is not started: `tracewing service status {name}` shows it"
+    );
+    let found = Recordings { running, ..Recordings::default() }.of_session(name, kind);
+    silent.retain(|one| one.may_be(kind));
+    ensure!(!found.is_empty() || !silent.is_empty(), "{name} runs no {kind}");
+    print_answers(&found, &silent, TextFormat::Text, ask)
 }
 
 fn list(sessions: &[Definition], is_json: bool) -> Result<ExitCode> {

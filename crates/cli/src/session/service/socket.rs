@@ -8,8 +8,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, Stat, chmodat, chownat, flock, fstat, openat,
-    statat, unlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, chmodat, chownat, fstat, openat, statat, unlinkat,
 };
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
@@ -20,6 +19,7 @@ use rustix::process::geteuid;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use tracewing_files::Exclusive;
 use tracewing_session::open_folder;
 
 /// Where the service of the machine is asked.
@@ -94,10 +94,9 @@ impl Socket {
         let is_own = data.st_uid == geteuid().as_raw() && data.st_mode & 0o022 == 0;
         ensure!(is_own, "its folder is another user's, or others can write to it");
         // Of two services that begin, the second one finds the socket of the first.
-        flock(&folder, FlockOperation::LockExclusive)?;
-        let made = Self::within_locked(&folder, name);
-        let _ = flock(&folder, FlockOperation::Unlock);
-        let (socket, inode) = made?;
+        let locked = Exclusive::wait(&folder).context("cannot lock its folder")?;
+        let (socket, inode) = Self::within_locked(&folder, name)?;
+        drop(locked);
         Ok(Self { socket, own: Some(Own { folder, name: name.to_owned(), inode }) })
     }
 

@@ -13,6 +13,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// The end of a text that was cut.
+const CUT: &str = "…";
+
 /// The process. If it is not waited for, it completes what it does.
 pub struct Work {
     process: Child,
@@ -56,19 +59,44 @@ impl Work {
     pub fn reply(mut self) -> Reply {
         let is_done = self.process.wait().is_ok_and(|status| status.success());
         let outcome = if is_done { Outcome::Done } else { Outcome::Failed };
-        match (text(&self.output, LONGEST_OUTPUT), text(&self.errors, LONGEST_ERRORS)) {
-            (Some(output), Some(errors)) => Reply { outcome, output, errors },
-            _ => Reply::refusal(
-                "what was asked for is too long for a reply; root has it from `tracewing session`",
-            ),
-        }
+        let (output, errors) = (text(&self.output, LONGEST_OUTPUT), text(&self.errors, LONGEST_ERRORS));
+        Reply { outcome, output, errors }
     }
 }
 
-/// All of a file, if it is not longer.
-fn text(file: &File, longest: usize) -> Option<String> {
-    let len = usize::try_from(file.metadata().ok()?.len()).ok().filter(|len| *len <= longest)?;
-    let mut bytes = vec![0; len];
-    file.read_exact_at(&mut bytes, 0).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| text.len() <= longest)
+/// What a file has, cut where it is longer.
+fn text(file: &File, longest: usize) -> String {
+    let (mut bytes, mut len) = (vec![0; longest + 1], 0);
+    // As much as can be read: the outcome is known without it.
+    while let Ok(read @ 1..) = file.read_at(&mut bytes[len..], len as u64) {
+        len += read;
+    }
+    bytes.truncate(len);
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    if text.len() > longest {
+        text.truncate(text.floor_char_boundary(longest - CUT.len()));
+        text.push_str(CUT);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_is_too_long_is_cut_between_two_characters() {
+        let text_of = |content: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(content).unwrap();
+            text(&file, 10)
+        };
+        assert_eq!(text_of(b""), "");
+        assert_eq!(text_of(b"0123456789"), "0123456789");
+        assert_eq!(text_of(b"0123456789a"), "0123456…");
+        assert_eq!(text_of("012345é789".as_bytes()), "012345…");
+        // Each of these bytes becomes a character of three.
+        assert_eq!(text_of(b"0123\xff\xff\xff"), "0123\u{fffd}…");
+    }
 }

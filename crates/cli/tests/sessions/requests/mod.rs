@@ -10,13 +10,13 @@ mod cells;
 mod hostile;
 mod place;
 
-use crate::background::{Background, Pilot, as_user};
+use crate::background::{Background, Holder, Pilot, as_user};
 use crate::harness::{self, Printed, RunExt};
 use crate::permissions::{GROUP, MEMBER, as_member};
 use crate::service::{Service, log};
 use crate::{counted, is_running};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tracewing_testing::{STRANGER, am_root, is_root, signal, wait_until};
@@ -144,6 +144,26 @@ fn sessions_that_are_kept_started_and_others_are_refused() {
     let said = asked.fails(&[], "start web");
     assert!(said.contains("the service has no session web"), "{said}");
     assert!(asked.sessions.succeeds("session save web").text().contains("other:*"));
+}
+
+/// By its own name, or by that of its command, a command of its user finds it.
+#[test]
+fn a_recording_that_is_called_like_a_session_is_not_asked() {
+    let asked = Asked::start();
+    symlink("/bin/sleep", asked.sessions.folder().join("web")).unwrap();
+    let mut record = asked.sessions.command(&[], harness::TRACEWING);
+    record.args("record -q --no-kernel --flight-recorder -o own -- ./web 600".split(' '));
+    let mut record = record.spawn().unwrap();
+    wait_until("it can be asked", || asked.sessions.ran("snapshot web").status.success());
+    let user = if am_root() { as_member() } else { Vec::new() };
+    for line in ["snapshot web", "rotate web"] {
+        let said = asked.fails(&user, line);
+        assert!(said.contains("web is not started"), "{line}: {said}");
+    }
+    asked.succeeds(&user, "start web");
+    assert!(asked.succeeds(&user, "snapshot web").text().contains("traces/web"));
+    signal(record.id(), libc::SIGTERM);
+    record.wait().unwrap();
 }
 
 #[test]

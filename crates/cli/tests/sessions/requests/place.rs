@@ -2,7 +2,7 @@
 //! end of a service that a request has started.
 
 use super::*;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use tracewing_testing::{Cause, installed, skip};
 
@@ -59,6 +59,14 @@ fn a_socket_is_replaced_only_if_no_process_listens_at_it() {
     fs::write(&path, "content").unwrap();
     service.end(libc::SIGTERM);
     assert_eq!(fs::read_to_string(&path).unwrap(), "content");
+}
+
+#[test]
+fn another_user_that_locks_its_folder_is_not_waited_for() {
+    let sessions = described();
+    let _holder = Holder::lock(&sessions, socket(&sessions).parent().unwrap());
+    let _service = Service::run(&sessions, command(&sessions));
+    wait_until("it answers", || ask(&sessions, &[], "list").status.success());
 }
 
 #[test]
