@@ -7,11 +7,13 @@
 //! | module | what |
 //! |---|---|
 //! | `folder`, `keep` | the files of the sessions; keeps these started |
-//! | `message`, `limits` | requests and replies; how many a user has |
+//! | `message` | requests and replies |
+//! | `limits`, `account` | how many a user has, and which ids are one user |
 //! | `socket`, `control` | where it is asked; the thread that answers |
 //! | `work`, `answer` | a request that is carried out by a process of its own, and what this process does |
 //! | `ask` | asks a service |
 
+mod account;
 mod answer;
 mod ask;
 mod control;

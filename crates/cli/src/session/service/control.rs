@@ -1,6 +1,7 @@
 //! Answers those that may ask a service: a thread, which waits for no client and for no recorder. It reads
 //! packets of one size, says in the log which user asks for what, and has processes carry it out.
 
+use super::account::account_of;
 use super::limits::{Limits, Pace};
 use super::message::{Reply, Request};
 use super::socket::Socket;
@@ -78,6 +79,8 @@ impl Drop for Control {
 struct Client {
     socket: OwnedFd,
     user: u32,
+    /// The user by whose limits it is treated.
+    account: u32,
     since: Instant,
     /// What it has asked for.
     work: Option<Work>,
@@ -141,7 +144,7 @@ impl Server {
             let is_ready = ready.get(index) == Some(&true);
             let is_kept = match (client.work.take(), is_ready) {
                 (Some(work), true) => {
-                    self.limits.end(client.user);
+                    self.limits.end(client.account);
                     client.answer(&work.reply());
                     false
                 }
@@ -155,7 +158,7 @@ impl Server {
             if is_kept {
                 kept.push(client);
             } else {
-                self.limits.disconnect(client.user);
+                self.limits.disconnect(client.account);
             }
         }
         self.clients = kept;
@@ -171,7 +174,7 @@ impl Server {
             Err(_) => return false,
         };
         let Some(request) = bytes.get(..read).and_then(Request::decode) else { return false };
-        if let Err(why) = self.limits.begin(client.user, Instant::now()) {
+        if let Err(why) = self.limits.begin(client.account, Instant::now()) {
             client.answer(&Reply::refusal(why));
             return false;
         }
@@ -184,7 +187,7 @@ impl Server {
             }
             Err(error) => {
                 print_warning(&format!("cannot carry out a request: {error:#}"));
-                self.limits.end(client.user);
+                self.limits.end(client.account);
                 client.answer(&Reply::refusal("the service cannot start a process for this"));
                 false
             }
@@ -200,8 +203,9 @@ impl Server {
             self.activity.accepted.fetch_add(1, Ordering::Relaxed);
             let now = Instant::now();
             let Some(user) = user_of(socket.as_fd()) else { continue };
-            let client = Client { socket, user, since: now, work: None };
-            if self.limits.connect(user, now) {
+            let account = account_of(user);
+            let client = Client { socket, user, account, since: now, work: None };
+            if self.limits.connect(account, now) {
                 self.clients.push(client);
             } else {
                 client.answer(&Reply::refusal("there are too many connections: try again in a second"));
