@@ -12,8 +12,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RawMode, RenameFlags, fallocate, flock,
-    fstat, openat, renameat, renameat_with, statat, unlinkat,
+    AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RawMode, RenameFlags, ResolveFlags,
+    fallocate, flock, fstat, openat, openat2, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -106,6 +106,18 @@ impl Dir {
         Ok(folder.map(|folder| Self::new(&self.path().join(name), folder)))
     }
 
+    /// The device and inode of what has a name in this folder, which is not followed; `None` if nothing has.
+    ///
+    /// # Errors
+    /// The system cannot say: the disk fails, for example.
+    pub fn id_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<(u64, u64)>> {
+        match statat(self, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(data) => Ok(Some((data.st_dev, data.st_ino))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The folder in which this one is, to read its entries, wherever both are moved later.
     ///
     /// # Errors
@@ -165,7 +177,7 @@ impl Dir {
     /// Removes a folder in this one, if it exists, and everything in it. Links are removed, not followed.
     ///
     /// # Errors
-    /// Something cannot be removed.
+    /// Something cannot be removed, or another file system is mounted on something.
     pub fn remove_all(&self, name: &str) -> io::Result<()> {
         self.made().folders.remove(OsStr::new(name));
         remove_below(self.as_fd(), OsStr::new(name), DEEPEST)
@@ -324,6 +336,20 @@ pub(crate) fn open_below(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd
     openat(parent, name, flags, Mode::empty())
 }
 
+/// The same, if nothing else is mounted there.
+pub(crate) fn open_unmounted(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat2(parent, name, flags, Mode::empty(), ResolveFlags::NO_XDEV) {
+        // Kernels before 5.6, and filters of containers that do not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let folder = open_below(parent, name)?;
+            let is_same = fstat(&folder)?.st_dev == fstat(parent)?.st_dev;
+            if is_same { Ok(folder) } else { Err(Errno::XDEV) }
+        }
+        opened => opened,
+    }
+}
+
 pub(crate) fn names(folder: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::read_from(folder)? {
@@ -337,7 +363,7 @@ pub(crate) fn names(folder: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
 }
 
 fn remove_below(parent: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
-    let folder = match open_below(parent, name) {
+    let folder = match open_unmounted(parent, name) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -352,13 +378,15 @@ fn remove_below(parent: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Resul
     Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
 }
 
-/// What was opened; `None` if it is not there, is of another kind, or cannot be read at any time. What this
-/// process lacks now is an error.
-fn found<T>(opened: Result<T, Errno>) -> Result<Option<T>, Errno> {
+/// What was opened; `None` if it is not there, is of another kind, or may not be read by this process. What
+/// this process or the disk lacks now is an error.
+pub(crate) fn found<T>(opened: Result<T, Errno>) -> Result<Option<T>, Errno> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
-        Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(error),
-        Err(_) => Ok(None),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::ACCESS | Errno::PERM) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -5,12 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, RawMode, Stat, fstat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::Dir;
-use crate::dir::{DEEPEST, names, open_below};
+use crate::dir::{DEEPEST, found, names, open_unmounted};
 
 /// A folder or a file as it was found: all folders and files by their names and inodes, files also by their
 /// sizes and by when they last changed in any way, which no program can set.
@@ -55,25 +56,33 @@ impl Seal {
 impl Dir {
     /// The seal of a file or folder in this one, without the entries of that folder for which `is_left_out`
     /// says so. `None` if it is not there, or has anything that this process cannot have made there: links,
-    /// files of another user or with a second name, a folder that it cannot read.
-    pub fn seal(&self, name: impl AsRef<OsStr>, is_left_out: impl Fn(&OsStr) -> bool) -> Option<Seal> {
+    /// files of another user or with a second name, a folder that it cannot read or on which something is
+    /// mounted, and what `is_part` does not know by its path below the folder.
+    ///
+    /// # Errors
+    /// The system cannot look at it now: the disk fails, or this process has too many descriptors.
+    pub fn seal(
+        &self,
+        name: impl AsRef<OsStr>,
+        is_left_out: impl Fn(&OsStr) -> bool,
+        is_part: impl Fn(&Path) -> bool,
+    ) -> io::Result<Option<Seal>> {
         let name = name.as_ref();
-        let data = statat(self, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let owner = fstat(self).ok()?.st_uid;
+        let Some(data) = found(statat(self, name, AtFlags::SYMLINK_NOFOLLOW))? else { return Ok(None) };
+        let owner = fstat(self)?.st_uid;
         let mut seal = Seal { inode: data.st_ino, hash: 0xcbf2_9ce4_8422_2325, bytes: 0, written: i64::MIN };
         if is_own_file(&data, owner) {
             seal.add(OsStr::new(""), &data);
-            return Some(seal);
+            return Ok(Some(seal));
         }
-        let folder = open_below(self.as_fd(), name).ok()?;
-        let now = fstat(&folder).ok()?;
-        let is_same = (now.st_ino, now.st_dev, now.st_uid) == (data.st_ino, data.st_dev, owner);
-        is_same.then_some(())?;
-        let entries = sorted(folder.as_fd()).ok()?;
-        for entry in entries.iter().filter(|entry| !is_left_out(entry)) {
-            add_below(&mut seal, folder.as_fd(), entry, owner, DEEPEST)?;
+        let Some(folder) = found(open_unmounted(self.as_fd(), name))? else { return Ok(None) };
+        let now = fstat(&folder)?;
+        let mut is_sealed = (now.st_ino, now.st_dev, now.st_uid) == (data.st_ino, data.st_dev, owner);
+        let mut below = Below { seal: &mut seal, owner, is_part: &is_part };
+        for entry in sorted(folder.as_fd())?.iter().filter(|entry| !is_left_out(entry)) {
+            is_sealed = is_sealed && below.add(folder.as_fd(), entry, Path::new(entry), DEEPEST)?;
         }
-        Some(seal)
+        Ok(is_sealed.then_some(seal))
     }
 
     /// Removes a folder in this one if it is empty. Whether it is gone.
@@ -86,7 +95,16 @@ impl Dir {
     /// # Errors
     /// The system call fails.
     pub fn inode(&self) -> io::Result<u64> {
-        Ok(fstat(self)?.st_ino)
+        Ok(self.id()?.1)
+    }
+
+    /// Its device and inode.
+    ///
+    /// # Errors
+    /// The system call fails.
+    pub fn id(&self) -> io::Result<(u64, u64)> {
+        let data = fstat(self)?;
+        Ok((data.st_dev, data.st_ino))
     }
 }
 
@@ -101,23 +119,48 @@ fn sorted(folder: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
-fn add_below(seal: &mut Seal, folder: BorrowedFd<'_>, name: &OsStr, owner: u32, depth: usize) -> Option<()> {
-    let data = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    if is_own_file(&data, owner) {
-        seal.add(name, &data);
-        return Some(());
+/// Adds what is below a folder to its seal.
+struct Below<'a> {
+    seal: &'a mut Seal,
+    owner: u32,
+    is_part: &'a dyn Fn(&Path) -> bool,
+}
+
+impl Below<'_> {
+    /// Whether all of it can be sealed. `path` is that of the entry below the folder that is sealed.
+    fn add(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &OsStr,
+        path: &Path,
+        depth: usize,
+    ) -> Result<bool, Errno> {
+        let Some(data) = found(statat(parent, name, AtFlags::SYMLINK_NOFOLLOW))? else { return Ok(false) };
+        if !(self.is_part)(path) {
+            return Ok(false);
+        }
+        if is_own_file(&data, self.owner) {
+            self.seal.add(name, &data);
+            return Ok(true);
+        }
+        let is_folder = FileType::from_raw_mode(data.st_mode as RawMode).is_dir();
+        if !is_folder || data.st_uid != self.owner || depth == 0 {
+            return Ok(false);
+        }
+        self.seal.add(name, &data);
+        let Some(folder) = found(open_unmounted(parent, name))? else { return Ok(false) };
+        if fstat(&folder)?.st_ino != data.st_ino {
+            return Ok(false);
+        }
+        for entry in sorted(folder.as_fd())? {
+            if !self.add(folder.as_fd(), &entry, &path.join(&entry), depth - 1)? {
+                return Ok(false);
+            }
+        }
+        // So that what is in this folder is distinguished from what comes after it.
+        self.seal.hash_bytes(&[1]);
+        Ok(true)
     }
-    let is_folder = FileType::from_raw_mode(data.st_mode as RawMode).is_dir();
-    (is_folder && data.st_uid == owner && depth > 0).then_some(())?;
-    seal.add(name, &data);
-    let below = open_below(folder, name).ok()?;
-    (fstat(&below).ok()?.st_ino == data.st_ino).then_some(())?;
-    for entry in sorted(below.as_fd()).ok()? {
-        add_below(seal, below.as_fd(), &entry, owner, depth - 1)?;
-    }
-    // So that what is in this folder is distinguished from what comes after it.
-    seal.hash_bytes(&[1]);
-    Some(())
 }
 
 #[cfg(test)]
@@ -125,7 +168,6 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;
-    use std::path::Path;
 
     fn made(at: &Path) -> Dir {
         fs::create_dir_all(at.join("trace/user/index")).unwrap();
@@ -136,7 +178,7 @@ mod tests {
     }
 
     fn seal(folder: &Dir) -> Option<Seal> {
-        folder.seal("trace", |_| false)
+        folder.seal("trace", |_| false, |_| true).unwrap()
     }
 
     #[test]
@@ -147,10 +189,12 @@ mod tests {
         assert_eq!((before.bytes, seal(&folder)), (12, Some(before)));
         fs::read(place.path().join("trace/user/stream")).unwrap();
         folder.rename("trace", OsStr::new(".trace.removed")).unwrap();
-        assert_eq!(folder.seal(".trace.removed", |_| false), Some(before));
+        let moved =
+            |is_left_out: fn(&OsStr) -> bool| folder.seal(".trace.removed", is_left_out, |_| true).unwrap();
+        assert_eq!(moved(|_| false), Some(before));
         fs::write(place.path().join(".trace.removed/left out"), "more").unwrap();
-        assert_ne!(folder.seal(".trace.removed", |_| false), Some(before));
-        assert_eq!(folder.seal(".trace.removed", |name| name == "left out"), Some(before));
+        assert_ne!(moved(|_| false), Some(before));
+        assert_eq!(moved(|name| name == "left out"), Some(before));
     }
 
     #[test]
@@ -187,5 +231,17 @@ mod tests {
         fs::remove_file(place.path().join("trace")).unwrap();
         made(place.path());
         assert_ne!(seal(&folder), Some(before));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_sealed() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = made(place.path());
+        let known =
+            |known: &'static str| folder.seal("trace", |_| false, move |path| path != Path::new(known));
+        assert_eq!(known("another").unwrap(), seal(&folder));
+        for unknown in ["description", "user/stream", "user/index", "user/index/stream"] {
+            assert_eq!(known(unknown).unwrap(), None, "{unknown}");
+        }
     }
 }

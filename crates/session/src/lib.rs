@@ -21,6 +21,7 @@
 //! | `processes` | processes that ran already and are recorded |
 //! | `ask` | a running recording, as other processes see it |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
+//! | `writer` | whether a recorder writes to a folder |
 //! | [`change`] | changes of a running recording |
 //! | `limits` | what a process, a user and all users may take |
 //! | `refusal` | why a process that runs already is not recorded |
@@ -125,6 +126,7 @@ mod system;
 mod threads;
 mod timers;
 mod trigger;
+mod writer;
 
 #[doc(hidden)]
 pub use attached::calls_of_programs;
@@ -136,3 +138,4 @@ pub use outcome::{Outcome, Summary};
 pub use recorder::{Observer, Progress, record};
 pub use refusal::Refusal;
 pub use signals::is_ignored;
+pub use writer::is_written;

@@ -135,6 +135,11 @@ pub const LISTED: [Listed; 12] = [
                 "crates/cli/tests/sessions/requests/place.rs",
                 "roots_socket_is_for_the_group_where_there_is_one",
             ),
+            ("crates/cli/tests/sessions/earlier.rs", "what_is_mounted_in_a_trace_stays"),
+            (
+                "crates/cli/tests/sessions/earlier.rs",
+                "what_is_on_a_disk_that_is_not_mounted_is_not_forgotten",
+            ),
         ],
     },
     Listed {

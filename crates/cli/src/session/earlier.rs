@@ -4,7 +4,8 @@
 //! A file in the folder for sessions lists the starts and, once a recorder has ended, each thing that it has
 //! left, with its seal ([`tracewing_files::Seal`]). Nothing else is removed, and of this nothing that is not
 //! as it was found. Only a command that has locked that folder finds or removes something, never a recorder,
-//! which reads what programs write.
+//! which reads what programs write. What cannot be looked at now, for example since its disk is not mounted,
+//! is not forgotten.
 
 use super::definition::Definition;
 use super::ended::log_name;
@@ -12,14 +13,18 @@ use super::store::Locked;
 use crate::output::{count_of, print_warning};
 use crate::record::{parse_size, parse_total_size};
 use anyhow::Result;
-use items::{Item, Removal};
+use items::Removal;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use start::{Part, Place, Start, log};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
-use tracewing_files::{Dir, Seal};
+use tracewing_files::Dir;
+use tracewing_session::is_written;
 
 mod items;
+mod start;
 
 /// The least size that a start has.
 const LEAST: u64 = 512 << 10;
@@ -44,25 +49,6 @@ struct Record {
     removed: BTreeMap<String, Removed>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Start {
-    folder: PathBuf,
-    inode: u64,
-    /// Bytes that its recorders may have.
-    size: u64,
-    /// The folders of its recorders, by name.
-    parts: BTreeMap<String, Part>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Part {
-    channel: String,
-    /// What it has left; `None` as long as its recorder may run.
-    items: Option<Vec<Item>>,
-    /// The inode and the hash of its log, which goes with the rest.
-    log: Option<(u64, u64)>,
-}
-
 /// What earlier starts have left, while no other command changes it.
 pub struct Earlier<'a> {
     locked: &'a Locked<'a>,
@@ -72,6 +58,8 @@ pub struct Earlier<'a> {
     least: u64,
     record: Record,
     strange: Vec<PathBuf>,
+    /// What cannot be looked at now, and why.
+    kept: BTreeSet<(PathBuf, String)>,
 }
 
 /// What was removed of the channels' earlier recorders since the session was started.
@@ -89,31 +77,51 @@ impl<'a> Earlier<'a> {
         // A file with mistakes lists nothing, so nothing is removed.
         let text = locked.starts(&definition.name);
         let record = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Some(Self { locked, name: &definition.name, total, least, record, strange: Vec::new() })
+        Some(Self {
+            locked,
+            name: &definition.name,
+            total,
+            least,
+            record,
+            strange: Vec::new(),
+            kept: BTreeSet::new(),
+        })
     }
 
     /// Finds what recorders have left that have ended since; those that write to `running` have not.
     pub fn find(&mut self, running: &[&Path]) {
-        let strange = &mut self.strange;
+        let (strange, kept) = (&mut self.strange, &mut self.kept);
         self.record.starts.retain_mut(|start| {
-            let Some(folder) = start.open() else { return false };
-            start.parts.retain(|place, part| {
-                let path = start.folder.join(place);
-                let runs = || folder.below(place).is_ok_and(|folder| folder.is_locked());
-                if part.items.is_some() || running.contains(&path.as_path()) || runs() {
+            let folder = match start.open() {
+                Ok(Place::Same(folder)) => folder,
+                Ok(Place::Nothing) => return false,
+                Ok(Place::Another) => {
+                    strange.push(start.folder.clone());
+                    return false;
+                }
+                Err(error) => {
+                    kept.insert((start.folder.clone(), error.to_string()));
                     return true;
                 }
-                let Some(found) = items::find(&folder, place) else { return false };
-                let path_of = |of: &OsString| if of == place.as_str() { path.clone() } else { path.join(of) };
-                strange.extend(found.strange.iter().map(path_of));
-                let (log, mut items) = (log(&folder, place), found.items);
-                // It goes with the rest.
-                items
-                    .iter_mut()
-                    .filter(|item| item.is_rest())
-                    .for_each(|rest| rest.bytes += log.map_or(0, |log| log.bytes));
-                (part.items, part.log) = (Some(items), log.map(|log| (log.inode, log.hash)));
-                true
+            };
+            start.parts.retain(|place, part| {
+                let path = start.folder.join(place);
+                if part.items.is_some() || running.contains(&path.as_path()) || is_written(&path) {
+                    return true;
+                }
+                match part.find(&folder, place) {
+                    Ok(Some(found)) => {
+                        let path_of =
+                            |of: OsString| if of == place.as_str() { path.clone() } else { path.join(of) };
+                        strange.extend(found.into_iter().map(path_of));
+                        true
+                    }
+                    Ok(None) => false,
+                    Err(error) => {
+                        kept.insert((path, error.to_string()));
+                        true
+                    }
+                }
             });
             // What was never started has no parts, either.
             !start.parts.is_empty()
@@ -124,9 +132,11 @@ impl<'a> Earlier<'a> {
     pub fn begin(&mut self, folder: &Dir) -> Result<u64> {
         self.record.removed.clear();
         self.make_room(|_| true, self.total - self.least);
-        let size = self.total - self.bytes(|_| true);
-        let (path, inode) = (folder.path().to_owned(), folder.inode()?);
-        self.record.starts.push(Start { folder: path, inode, size, parts: BTreeMap::new() });
+        // What could not be removed has no part in the least.
+        let size = self.total.saturating_sub(self.bytes(|_| true)).max(self.least);
+        let (device, inode) = folder.id()?;
+        let (path, device, parts) = (folder.path().to_owned(), Some(device), BTreeMap::new());
+        self.record.starts.push(Start { folder: path, inode, device, size, parts });
         Ok(size)
     }
 
@@ -162,6 +172,7 @@ impl<'a> Earlier<'a> {
         // The last change of the file, before anything is removed.
         self.save();
         while self.bytes(&is_meant) > most {
+            // What is kept is not tried again.
             let Some((at, place, number)) = self.oldest(&is_meant) else { break };
             self.remove(at, &place, number);
         }
@@ -177,7 +188,7 @@ impl<'a> Earlier<'a> {
         let parts =
             starts.flat_map(|(at, start)| start.parts.iter().map(move |(place, part)| (at, place, part)));
         let items = parts.flat_map(|(at, place, part)| {
-            let items = part.items.iter().flatten().enumerate();
+            let items = part.items.iter().flatten().enumerate().filter(|(_, item)| !item.is_kept);
             items.map(move |(number, item)| ((item.written, item.is_rest()), (at, place, number)))
         });
         let ((_, _), (at, place, number)) = items.min()?;
@@ -186,10 +197,25 @@ impl<'a> Earlier<'a> {
 
     fn remove(&mut self, at: usize, place: &str, number: usize) {
         let start = &mut self.record.starts[at];
-        let folder = start.open();
+        let opened = start.open();
         let Some(part) = start.parts.get_mut(place) else { return };
-        let item = part.items.get_or_insert_default().remove(number);
-        let removal = folder.as_ref().map_or(Removal::Gone, |folder| item.remove(folder, place));
+        let items = part.items.get_or_insert_default();
+        let removal = match &opened {
+            Ok(Place::Same(folder)) => items[number].remove(folder, place),
+            Ok(Place::Another) => Ok(Removal::Changed),
+            Ok(Place::Nothing) => Ok(Removal::Gone),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        };
+        let removal = match removal {
+            Ok(removal) => removal,
+            Err(error) => {
+                items[number].is_kept = true;
+                let at = start.folder.join(place).join(&items[number].place);
+                self.kept.insert((at, error.to_string()));
+                return;
+            }
+        };
+        let item = items.remove(number);
         match removal {
             Removal::Removed => {
                 let removed = self.record.removed.entry(part.channel.clone()).or_default();
@@ -201,9 +227,11 @@ impl<'a> Earlier<'a> {
             Removal::Gone => {}
             Removal::Changed => self.strange.push(start.folder.join(place).join(&item.place)),
         }
-        if part.items.as_ref().is_none_or(Vec::is_empty) {
-            let now = folder.as_ref().and_then(|folder| log(folder, place)).map(|log| (log.inode, log.hash));
-            if let Some(folder) = folder.filter(|folder| !folder.has(place) && now == part.log) {
+        if items.is_empty() {
+            if let Ok(Place::Same(folder)) = opened
+                && !folder.has(place)
+                && log(&folder, place).is_ok_and(|log| log.map(|log| (log.inode, log.hash)) == part.log)
+            {
                 // It stays if it cannot be removed.
                 let _ = folder.remove(&log_name(place));
             }
@@ -211,22 +239,31 @@ impl<'a> Earlier<'a> {
         }
     }
 
-    /// Writes the file, and says what stays that is not known to be the session's.
+    /// Writes the file, and says what stays that is not known to be the session's, and what could not be
+    /// looked at.
     pub fn finish(self) {
         self.save();
-        if self.strange.is_empty() {
-            return;
+        let named = |paths: &mut dyn Iterator<Item = String>| {
+            let more = if paths.size_hint().0 > MOST_NAMED { ", …" } else { "" };
+            format!("{}{more}", paths.take(MOST_NAMED).collect::<Vec<_>>().join(", "))
+        };
+        if !self.strange.is_empty() {
+            print_warning(&format!(
+                "{}: not part of --total-size, and never removed, since something in it may not be what a recorder has \
+                 written: {} ({})",
+                self.name,
+                named(&mut self.strange.iter().map(|path| path.display().to_string())),
+                count_of(self.strange.len(), "folder")
+            ));
         }
-        let named: Vec<String> =
-            self.strange.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
-        let more = if self.strange.len() > named.len() { ", …" } else { "" };
-        print_warning(&format!(
-            "{}: not part of --total-size, and never removed, since something in it may not be what a recorder has \
-             written: {}{more} ({})",
-            self.name,
-            named.join(", "),
-            count_of(self.strange.len(), "folder")
-        ));
+        if !self.kept.is_empty() {
+            print_warning(&format!(
+                "{}: still part of --total-size, but cannot be removed at present: {} ({})",
+                self.name,
+                named(&mut self.kept.iter().map(|(path, why)| format!("{}: {why}", path.display()))),
+                count_of(self.kept.len(), "folder")
+            ));
+        }
     }
 
     fn save(&self) {
@@ -235,24 +272,4 @@ impl<'a> Earlier<'a> {
             print_warning(&format!("{}: {error:#}", self.name));
         }
     }
-}
-
-impl Start {
-    /// Its folder, if that is still there.
-    fn open(&self) -> Option<Dir> {
-        let folder = Dir::parent(self.folder.parent()?).ok()?.folder(self.folder.file_name()?).ok()??;
-        (folder.inode().ok()? == self.inode).then_some(folder)
-    }
-
-    /// Removes its folder if nothing is left in it.
-    fn remove_empty(&self) {
-        let parent = self.folder.parent().and_then(|parent| Dir::parent(parent).ok());
-        if let (Some(parent), Some(_), Some(name)) = (parent, self.open(), self.folder.file_name()) {
-            parent.remove_empty(name);
-        }
-    }
-}
-
-fn log(folder: &Dir, place: &str) -> Option<Seal> {
-    folder.seal(log_name(place), |_| false)
 }

@@ -1,14 +1,16 @@
 //! What earlier starts of a session have written, and recorders that were killed, is part of the session's
 //! size. Of this, only what nothing has changed since is removed.
 
-use crate::background::{Background, Pilot};
+use crate::background::{Background, Holder, Pilot};
 use crate::harness::Printed;
+use crate::permissions::{as_member, shared};
 use crate::soak::size;
 use crate::{counted, is_running};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use tracewing_testing::{signal, wait_until};
+use std::process::Command;
+use tracewing_testing::{Cause, am_root, is_root, signal, skip, wait_until};
 
 const MOST: u64 = 1 << 20;
 const OPTIONS: &str = "-e pilot:* --sub-buffers 2 --sub-buffer-size 8K";
@@ -161,4 +163,108 @@ fn a_removal_that_was_interrupted_is_finished() {
         sessions.succeeds("session stop web");
     }
     assert!(!hidden.exists() && !first.exists());
+}
+
+/// Starts the session five times, and stops it. What that says.
+fn five_starts(sessions: &Background, pilot: &mut Pilot) -> String {
+    let mut said = String::new();
+    for _ in 0..5 {
+        let started = sessions.succeeds("session start web");
+        said += &started.notes();
+        fill(pilot, &PathBuf::from(started.text().trim_end()).join("main"), 2);
+        said += &sessions.succeeds("session stop web").notes();
+    }
+    said
+}
+
+/// The folder is for a group, of which any member can lock it.
+#[test]
+fn a_lock_that_is_not_a_recorders_keeps_nothing() {
+    let (sessions, user) = (Background::new(), if am_root() { as_member() } else { Vec::new() });
+    if am_root() {
+        shared(&sessions, 0);
+    }
+    sessions.succeeds(&format!("session create web {OPTIONS} --total-size 1M -o traces"));
+    let mut pilot = Pilot::start(&sessions);
+    let first = sessions.start("web");
+    fill(&mut pilot, &first.join("main"), 2);
+    kill(&sessions, "main");
+    let _holder = Holder::lock_as(&sessions, &user, &first.join("main"));
+    let said = five_starts(&sessions, &mut pilot);
+    assert!(!first.exists() && !said.contains("total-size"), "{said}");
+}
+
+#[test]
+fn what_is_put_into_a_killed_recorders_trace_stays() {
+    let sessions = created();
+    let mut pilot = Pilot::start(&sessions);
+    let first = sessions.start("web");
+    fill(&mut pilot, &first.join("main"), 2);
+    kill(&sessions, "main");
+    let all = archives(&first.join("main"));
+    let notes = all.last().unwrap().join("user/notes");
+    fs::write(&notes, "mine").unwrap();
+    let said = five_starts(&sessions, &mut pilot);
+    let name = all.last().unwrap().file_name().unwrap().to_str().unwrap();
+    assert!(said.contains("never removed") && said.contains(name), "{said}");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "mine");
+    assert!(!all[0].exists(), "the others are gone");
+}
+
+/// Mounts something, where this may be done.
+fn mounts(what: &[&str], at: &Path) -> bool {
+    Command::new("mount").args(what).arg(at).status().unwrap().success()
+}
+
+fn unmount(at: &Path) {
+    assert!(Command::new("umount").arg(at).status().unwrap().success());
+}
+
+#[test]
+fn what_is_mounted_in_a_trace_stays() {
+    if !is_root() {
+        return;
+    }
+    let sessions = created();
+    let mut pilot = Pilot::start(&sessions);
+    let first = sessions.start("web");
+    fill(&mut pilot, &first.join("main"), 2);
+    kill(&sessions, "main");
+    let (precious, at) =
+        (sessions.folder().join("precious"), archives(&first.join("main"))[0].join("user/index"));
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("uid0_0.idx"), "mine").unwrap();
+    if !mounts(&["--bind", precious.to_str().unwrap()], &at) {
+        return skip(Cause::Listed("no namespaces"), "nothing can be mounted");
+    }
+    let said = five_starts(&sessions, &mut pilot);
+    unmount(&at);
+    assert!(precious.join("uid0_0.idx").exists() && said.contains("never removed"), "{said}");
+}
+
+#[test]
+fn what_is_on_a_disk_that_is_not_mounted_is_not_forgotten() {
+    if !is_root() {
+        return;
+    }
+    let sessions = created();
+    let (disk, traces) = (sessions.folder().join("disk"), traces(&sessions));
+    fs::create_dir_all(&disk).unwrap();
+    fs::create_dir_all(&traces).unwrap();
+    let bind = ["--bind", disk.to_str().unwrap()];
+    if !mounts(&["-t", "tmpfs", "none"], &disk) || !mounts(&bind, &traces) {
+        return skip(Cause::Listed("no namespaces"), "nothing can be mounted");
+    }
+    let mut pilot = Pilot::start(&sessions);
+    let first = sessions.start("web");
+    fill(&mut pilot, &first.join("main"), 4);
+    sessions.succeeds("session stop web");
+    unmount(&traces);
+    let said = five_starts(&sessions, &mut pilot);
+    assert!(said.contains("cannot be removed at present") && said.contains("is not mounted there"), "{said}");
+    assert!(mounts(&bind, &traces) && first.exists());
+    five_starts(&sessions, &mut pilot);
+    assert!(!first.exists(), "it is removed like what was always there");
+    unmount(&traces);
+    unmount(&disk);
 }

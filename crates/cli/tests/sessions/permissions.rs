@@ -57,7 +57,7 @@ fn described(sessions: &Background) {
 }
 
 /// A folder whose recordings the group may read.
-fn shared(sessions: &Background, owner: u32) {
+pub fn shared(sessions: &Background, owner: u32) {
     let folder = sessions.folder().join("traces");
     fs::create_dir(&folder).unwrap();
     chown(&folder, Some(owner), Some(GROUP)).unwrap();
