@@ -7,6 +7,11 @@ mod recorded;
 
 use harness::Printed;
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tracewing_testing::wait_until;
 
 use recorded::{Recording, UNREADY, program, record, recorder};
 
@@ -140,36 +145,79 @@ fn without_filters_and_without_a_clock() {
     });
 }
 
+/// A program that outlives its recording under a filter of its own.
+struct Outliving {
+    /// What starts it, for `sh -c`, and waits until it is filtered.
+    script: String,
+    base: PathBuf,
+    /// Its input.
+    input: File,
+}
+
+impl Outliving {
+    fn prepare(folder: &Path) -> Self {
+        let base = folder.join("program");
+        let at = base.display();
+        let script = format!(
+            "({} outlives < {at}.in 2> {at}.ready & echo $! > {at}.pid; wait $!; echo $? > {at}.status) \
+             > {at}.out 2> /dev/null &
+             while [ ! -s {at}.ready ]; do sleep 0.01; done",
+            program("sandbox").display(),
+        );
+        let fifo = base.with_extension("in");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let input = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+        Self { script, base, input }
+    }
+
+    fn read(&self, what: &str) -> String {
+        std::fs::read_to_string(self.base.with_extension(what)).unwrap_or_default().trim().to_owned()
+    }
+
+    /// Continues it after the recording, and checks that it was not killed.
+    fn lives(mut self) {
+        self.input.write_all(b"go on\n").unwrap();
+        wait_until("it has ended", || !self.read("status").is_empty());
+        assert_eq!(self.read("status"), "0", "the program was killed");
+    }
+}
+
 /// At the end of a recording the agent's thread, which the filter watches too, has to do without system
 /// calls.
 #[test]
 fn a_program_that_outlives_its_recording_under_a_filter() {
     let folder = tempfile::tempdir().unwrap();
-    let ready = folder.path().join("ready");
-    let script = format!(
-        "({} outlives < $0.in 2> {} & echo $! > $0.pid; wait $!; echo $? > $0.status) > $0.out 2> /dev/null &
-         while [ ! -s {} ]; do sleep 0.01; done; sleep 0.5",
-        program("sandbox").display(),
-        ready.display(),
-        ready.display()
-    );
-    let base = folder.path().join("program");
-    let fifo = format!("{}.in", base.display());
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let hold = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
-    let mut command = recorder(folder.path(), &[]);
-    let child = command.args(["sh", "-c", &script]).arg(&base).spawn().unwrap();
+    let outliving = Outliving::prepare(folder.path());
+    let script = format!("{}; sleep 0.5", outliving.script);
+    let child = recorder(folder.path(), &[]).args(["sh", "-c", &script]).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
     let summary = output.notes();
     assert!(output.status.success(), "{summary}");
     assert!(summary.contains("is filtered by seccomp and cannot be changed"), "{summary}");
-    std::io::Write::write_all(&mut &hold, b"go on\n").unwrap();
-    let status = || std::fs::read_to_string(format!("{}.status", base.display())).unwrap_or_default();
-    let begin = std::time::Instant::now();
-    while status().is_empty() && begin.elapsed().as_secs() < 30 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert_eq!(status().trim(), "0", "the program was killed");
+    outliving.lives();
+}
+
+/// The command and all that it starts have the filters of the recorder, too: one more makes the difference.
+#[test]
+fn a_program_with_more_filters_than_its_recorder_is_left_alone() {
+    let (program, folder) = (program("sandbox"), tempfile::tempdir().unwrap());
+    let program = program.to_str().unwrap();
+    let outliving = Outliving::prepare(folder.path());
+    let script = format!("{}; {program} lives", outliving.script);
+    let recorder = recorder(folder.path(), &["--sub-buffers", "64"]);
+    let mut wrapped = Command::new(program);
+    wrapped.current_dir(folder.path()).args(["wrap_allowing", program, "wrap_allowing"]);
+    wrapped.arg(recorder.get_program()).args(recorder.get_args()).args(["sh", "-c", &script]);
+    wrapped.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    tracewing_testing::with_default_signals(&mut wrapped);
+    let recording = recorded::ended(folder, wrapped.spawn().unwrap());
+    let filtered = outliving.read("pid");
+    let note = format!(
+        "process {filtered} (sandbox) is filtered by seccomp and cannot be changed: it keeps its event rules"
+    );
+    assert_eq!(recording.summary["notes"], serde_json::json!([note]), "the other one is as the recorder");
+    assert_eq!((recording.stdout.as_str(), recording.lost()), ("events 200\n", 0), "{}", recording.summary);
+    outliving.lives();
 }
 
 /// In a container the recorder has the filter, too: programs that have no more than that take part.

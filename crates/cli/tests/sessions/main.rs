@@ -8,6 +8,7 @@ mod books;
 mod changes;
 mod confined;
 mod earlier;
+mod filtered;
 mod fuse;
 #[path = "../harness/mod.rs"]
 mod harness;

@@ -323,6 +323,12 @@ fn wrap() {
     execute_rest();
 }
 
+/// The same under one that allows everything.
+fn wrap_allowing() {
+    filter(&[], libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_ALLOW, 0);
+    execute_rest();
+}
+
 fn execute_rest() -> ! {
     let command: Vec<_> = std::env::args_os().skip(2).collect();
     let error =
@@ -386,6 +392,7 @@ const SCENES: &[(&str, fn())] = &[
     ("at_once", at_once),
     ("one", one),
     ("wrap", wrap),
+    ("wrap_allowing", wrap_allowing),
     ("wrap_killing", wrap_killing),
     ("lives", lives),
     ("stopped", stopped),
