@@ -138,4 +138,5 @@ pub use outcome::{Outcome, Summary};
 pub use recorder::{Observer, Progress, record};
 pub use refusal::Refusal;
 pub use signals::is_ignored;
+pub use socket::MOST_RECORDERS;
 pub use writer::is_written;

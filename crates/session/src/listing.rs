@@ -63,6 +63,11 @@ impl Listing {
         self.change_locked(change)
     }
 
+    /// As [`is_crowded_out`], of this recorder.
+    pub(crate) fn is_crowded_out(&self) -> Option<bool> {
+        self.socket.parent().and_then(is_crowded_out)
+    }
+
     fn change_locked(&self, change: impl FnOnce(&[PathBuf]) -> Option<Vec<PathBuf>>) -> io::Result<bool> {
         let others: Vec<PathBuf> =
             living(&self.folder).into_iter().filter(|path| *path != self.socket).collect();
@@ -93,23 +98,45 @@ pub(crate) fn listed() -> usize {
     living_in(Path::new(ROOT_FOLDER)).len() + own.len()
 }
 
+/// Whether programs of this user that start now join too many other recorders to join the one that has its
+/// sockets in this folder, too. `None` if it is not listed.
+pub(crate) fn is_crowded_out(sockets: &Path) -> Option<bool> {
+    is_crowded_out_of(Path::new(ROOT_FOLDER), &parent()?, sockets)
+}
+
+/// The same, by the file of root and the own one.
+fn is_crowded_out_of(root: &Path, own: &Path, sockets: &Path) -> Option<bool> {
+    let first = if own == root { Vec::new() } else { entries_in(root) };
+    // Those of killed recorders take places, too, as long as they are listed.
+    let all = [first, entries_in(own)].concat();
+    all.iter().position(|socket| socket.parent() == Some(sockets)).map(|place| place >= MOST_RECORDERS)
+}
+
 fn living_in(parent: &Path) -> Vec<PathBuf> {
+    entries_in(parent).into_iter().filter(|path| path.exists()).collect()
+}
+
+fn entries_in(parent: &Path) -> Vec<PathBuf> {
     let folder = Path::new(JOIN_FILE).parent().map(|name| parent.join(name));
     folder
         .and_then(|folder| openat(CWD, folder, FOLDER, Mode::empty()).ok())
-        .map_or_else(Vec::new, |folder| living(&folder))
+        .map_or_else(Vec::new, |folder| entries(&folder))
 }
 
-/// The entries of recorders that live, or none where they cannot be read: what another program has written is
-/// not kept.
+/// The entries of recorders that live.
 fn living(folder: &OwnedFd) -> Vec<PathBuf> {
+    entries(folder).into_iter().filter(|path| path.exists()).collect()
+}
+
+/// All entries, or none where they cannot be read: what another program has written is not kept.
+fn entries(folder: &OwnedFd) -> Vec<PathBuf> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut bytes = Vec::new();
     if let Ok(file) = openat(folder, file_name(), flags, Mode::empty()) {
         let _ = File::from(file).take(LARGEST_JOIN_FILE as u64).read_to_end(&mut bytes);
     }
     let paths = bytes.split(|byte| *byte == b':').map(|path| Path::new(OsStr::from_bytes(path)));
-    paths.filter(|path| path.is_absolute() && path.exists()).map(Path::to_owned).collect()
+    paths.filter(|path| path.is_absolute()).map(Path::to_owned).collect()
 }
 
 impl Drop for Listing {
@@ -164,7 +191,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn entries(parent: &Path) -> String {
+    fn text(parent: &Path) -> String {
         fs::read_to_string(parent.join(JOIN_FILE)).unwrap_or_default()
     }
 
@@ -176,24 +203,53 @@ mod tests {
         sockets.iter().for_each(|path| fs::write(path, "").unwrap());
         let add = |number: usize| Listing::within(parent.path(), 0, &sockets[number]);
         let (first, second) = (add(0).unwrap(), add(1).unwrap());
-        assert_eq!(entries(parent.path()), format!("{}:{}", sockets[0].display(), sockets[1].display()));
+        assert_eq!(text(parent.path()), format!("{}:{}", sockets[0].display(), sockets[1].display()));
         drop(first);
-        assert_eq!(entries(parent.path()), sockets[1].display().to_string());
+        assert_eq!(text(parent.path()), sockets[1].display().to_string());
         let rest: Vec<Listing> = (2..MOST_RECORDERS + 1).map(|number| add(number).unwrap()).collect();
         assert!(matches!(add(0), Err(Error::TooManyListed(MOST_RECORDERS))));
-        assert_eq!(entries(parent.path()).split(':').count(), MOST_RECORDERS);
+        assert_eq!(text(parent.path()).split(':').count(), MOST_RECORDERS);
         assert_eq!(living_in(parent.path()).len(), MOST_RECORDERS);
         // That of a recorder that was killed.
         fs::remove_file(&sockets[1]).unwrap();
         std::mem::forget(second);
         let first = add(0).unwrap();
-        assert!(!entries(parent.path()).contains(&*sockets[1].to_string_lossy()));
+        assert!(!text(parent.path()).contains(&*sockets[1].to_string_lossy()));
         drop((rest, first));
         assert!(!parent.path().join(JOIN_FILE).exists() && living_in(parent.path()).is_empty());
         // Those of root take places, too.
         let with_others = |before| Listing::within(parent.path(), before, &sockets[0]);
         assert!(matches!(with_others(MOST_RECORDERS), Err(Error::TooManyListed(MOST_RECORDERS))));
         drop(with_others(MOST_RECORDERS - 1).unwrap());
+    }
+
+    #[test]
+    fn a_recorder_is_crowded_out_while_programs_join_as_many_before_it() {
+        let (root, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let add = |parent: &Path, name: usize| {
+            let folder = parent.join(name.to_string());
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("socket"), "").unwrap();
+            Listing::within(parent, 0, &folder.join("socket")).unwrap()
+        };
+        let is_crowded_out = |name: usize| {
+            let sockets = own.path().join(name.to_string());
+            is_crowded_out_of(root.path(), own.path(), &sockets)
+        };
+        let of_user = [add(own.path(), 0), add(own.path(), 1)];
+        assert_eq!([0, 1, 2].map(is_crowded_out), [Some(false), Some(false), None]);
+        let mut of_root: Vec<Listing> = (0..MOST_RECORDERS - 1).map(|name| add(root.path(), name)).collect();
+        assert_eq!([0, 1].map(is_crowded_out), [Some(false), Some(true)]);
+        of_root.push(add(root.path(), MOST_RECORDERS));
+        assert_eq!([0, 1].map(is_crowded_out), [Some(true), Some(true)]);
+        let of_last = root.path().join(MOST_RECORDERS.to_string());
+        assert_eq!(is_crowded_out_of(root.path(), root.path(), &of_last), Some(false));
+        // One that was killed has its place until it is removed from the list.
+        fs::remove_dir_all(&of_last).unwrap();
+        assert_eq!(is_crowded_out(0), Some(true));
+        of_root.clear();
+        assert_eq!([0, 1].map(is_crowded_out), [Some(false), Some(false)]);
+        drop(of_user);
     }
 
     #[test]

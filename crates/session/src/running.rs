@@ -30,7 +30,7 @@ use tracewing_units::Pid;
 pub use crate::ask::{AskError, Kind, Running};
 use crate::change::{Change, Changed};
 use crate::credentials::{Peer, is_alive, peer, pin};
-use crate::socket;
+use crate::{listing, socket};
 
 /// Time that a recorder has to say what it is, and that all of them have together.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -329,6 +329,12 @@ impl Running {
     pub fn is_named(&self, word: &str) -> bool {
         !word.is_empty()
             && (self.name == word || self.name.split_once('/').is_some_and(|(session, _)| session == word))
+    }
+
+    /// Whether it is to record all programs of this user, and those that start now join too many others before
+    /// it.
+    pub fn is_crowded_out(&self) -> bool {
+        self.user == getuid().as_raw() && listing::is_crowded_out(&self.folder) == Some(true)
     }
 
     fn is_called(&self, word: &str) -> bool {

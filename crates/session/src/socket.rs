@@ -42,8 +42,8 @@ const UNNAMED: &str = "join";
 pub(crate) const BACKLOG: i32 = 4096;
 /// Maximum number of askers that wait for the recorder.
 const CONTROL_BACKLOG: i32 = 64;
-/// Recorders that a program joins (`tracewing_ring::thread::RECORDINGS`).
-pub(crate) const MOST_RECORDERS: usize = 8;
+/// Recorders that a program joins at most (`tracewing_ring::thread::RECORDINGS`).
+pub const MOST_RECORDERS: usize = 8;
 /// Longest path that fits a socket address (`struct sockaddr_un`).
 const LONGEST_PATH: usize = 107;
 /// Digits of a random name.

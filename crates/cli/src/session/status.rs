@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 use tracewing_abi::message::snapshot::KernelBuffers;
+use tracewing_session::MOST_RECORDERS;
 use tracewing_session::running::{Recordings, Running, Silent};
 use tracewing_units::{Duration as Nanoseconds, Pid};
 
@@ -59,6 +60,8 @@ struct Row {
     silent: Option<Silent>,
     /// Why its recorder has ended by itself.
     ended: Option<String>,
+    /// Whether programs that start now do not join its recorder, since they join too many others before it.
+    is_crowded_out: bool,
     /// What was removed of the channel's earlier recorders since the session was started.
     earlier: Removed,
     /// Events since an earlier look, and the time since then in seconds.
@@ -136,6 +139,8 @@ fn columns() -> Vec<Column<Row>> {
         text "when full" "kernel_on_full" low, "what a full buffer of the kernel loses: discard, the new event, or overwrite, its oldest sub-buffer"
             => row.kernel(|kernel| if kernel.overwrites { "overwrite" } else { "discard" }.into());
         number "snapshots" "snapshots" low, "snapshots so far" => row.figure(|one| Cell::Count(one.figures.snapshots.into()));
+        text "new programs" "new_programs" low, "crowded out, if programs that start now are not recorded since they join too many recordings of root first"
+            => if row.is_crowded_out { "crowded out".into() } else { Cell::None };
         text "folder" "folder" low, "the folder that it writes to"
             => row.figure(|one| one.output.to_string_lossy().as_ref().into());
         text "why" "why" low, "why its recorder has ended by itself, in the recorder's words"
@@ -178,7 +183,8 @@ pub fn print(store: &Store, sessions: &[Definition], table: &TableOptions, watch
     }
 }
 
-/// Says which recorders do not answer, or have ended by themselves, and fails if there are any.
+/// Says which recorders do not answer, or have ended by themselves, and fails if there are any; and of which
+/// programs that start now are not recorded.
 fn complain(rows: &[Row]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for row in rows {
@@ -188,6 +194,13 @@ fn complain(rows: &[Row]) -> ExitCode {
         } else if let Some(why) = &row.ended {
             print_warning(&format!("{} has ended: {why}", recorders::called(&row.session, &row.channel)));
             status = ExitCode::FAILURE;
+        }
+        if row.is_crowded_out {
+            print_warning(&format!(
+                "{} does not record programs that start now: they join {MOST_RECORDERS} recordings at most, and \
+                 first those of root",
+                recorders::called(&row.session, &row.channel)
+            ));
         }
     }
     status
@@ -212,11 +225,12 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
                 channel: channel.clone(),
                 is_trigger,
                 is_watched: false,
-                running,
-                silent,
                 ended: if is_gone { ended::of(definition, channel).map(|it| it.why) } else { None },
+                is_crowded_out: running.as_ref().is_some_and(Running::is_crowded_out),
                 earlier: removed.get(channel).copied().unwrap_or_default(),
                 since: None,
+                running,
+                silent,
             });
         }
         let is_watched = found.running.iter().any(|one| !one.is_trigger);
@@ -228,6 +242,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
             running: None,
             silent: None,
             ended: None,
+            is_crowded_out: false,
             earlier: Removed::default(),
             since: None,
         }));

@@ -67,3 +67,67 @@ fn a_users_session_records_that_users_programs_alone() {
     assert_eq!(counted(&folder.join("main")), emitted);
     assert!(!Path::new("/run/tracewing/join").exists());
 }
+
+/// Sessions of root, at the same time as those of another user.
+struct OfRoot<'a> {
+    others: &'a Background,
+    folder: tempfile::TempDir,
+}
+
+impl OfRoot<'_> {
+    fn ran(&self, line: &str) -> std::process::Output {
+        let mut command = self.others.command(&[], harness::TRACEWING);
+        command.current_dir(&self.folder).env("XDG_STATE_HOME", self.folder.path().join("state"));
+        command.args(line.split(' ')).ran()
+    }
+
+    fn succeeds(&self, line: &str) {
+        let output = self.ran(line);
+        assert!(output.status.success(), "{line}: {}", output.notes());
+    }
+}
+
+impl Drop for OfRoot<'_> {
+    fn drop(&mut self) {
+        self.ran("session stop");
+    }
+}
+
+#[test]
+fn a_session_that_recordings_of_root_crowd_out_says_so() {
+    if !is_root() {
+        return;
+    }
+    let sessions = Background::of_user(NOBODY);
+    sessions.succeeds("session create web -e pilot:*");
+    let folder = sessions.start("web");
+    let of_root = OfRoot { others: &sessions, folder: tempfile::tempdir().unwrap() };
+    of_root.succeeds("session create eight -e nothing:*");
+    for number in 2..=7 {
+        of_root.succeeds(&format!("channel add eight c{number} -e nothing:*"));
+    }
+    let column = || sessions.channel("web", "main")["new_programs"].clone();
+    let log = || fs::read_to_string(folder.join("main.log")).unwrap();
+
+    // With seven of root, it is the eighth.
+    of_root.succeeds("session start eight");
+    let mut before = Pilot::run(&sessions, &as_user(NOBODY));
+    assert!(column().is_null());
+    assert!(!sessions.succeeds("session status web").notes().contains("does not record"));
+    of_root.succeeds("channel add eight c8 -e nothing:*");
+    let mut meanwhile = Pilot::run(&sessions, &as_user(NOBODY));
+    assert_eq!(column(), "crowded out");
+    let said = sessions.succeeds("session status web").notes();
+    assert!(said.contains("web/main does not record programs that start now: they join 8 "), "{said}");
+    wait_until("it has noted that", || log().contains("programs that start are not recorded, from about "));
+    of_root.succeeds("session stop eight");
+    let mut after = Pilot::run(&sessions, &as_user(NOBODY));
+    assert!(column().is_null());
+    wait_until("it has noted that", || log().contains("programs that start are recorded again, from about "));
+
+    let emitted = before.emit(100) + after.emit(100);
+    meanwhile.emit(100);
+    let said = sessions.succeeds("session stop web").notes();
+    assert!(said.contains("and first those that root has begun meanwhile"), "{said}");
+    assert_eq!(counted(&folder.join("main")), emitted);
+}

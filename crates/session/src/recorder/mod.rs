@@ -201,6 +201,8 @@ pub(crate) struct Watches {
     /// Programs that have not joined. `None` unless the recorder starts a command, since the environment of
     /// other programs does not name the recorder.
     pub(crate) left_out: Option<LeftOut>,
+    /// Whether programs that start do not join, as was found last.
+    pub(crate) is_crowded_out: bool,
     /// Programs that were named because the library is not loaded into them.
     pub(crate) obstacles: usize,
 }

@@ -124,6 +124,7 @@ impl Recorder<'_> {
         if self.watches.places.are_due(now) {
             self.check_places(false);
             self.note_lost_helpers();
+            self.note_lost_place();
         }
         self.look_at_share(now);
         self.end_rest();

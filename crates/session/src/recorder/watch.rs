@@ -2,7 +2,9 @@
 
 use super::Recorder;
 use crate::course::Stop;
+use crate::listing::Listing;
 use crate::program::Program;
+use crate::socket::MOST_RECORDERS;
 use tracewing_units::Pid;
 
 impl Recorder<'_> {
@@ -27,6 +29,26 @@ impl Recorder<'_> {
                 "what only root sees in /proc of programs of user {user} is incomplete: looking there takes too long"
             ));
         }
+    }
+
+    /// Reports that programs which start do not join any more, or do so again, since root has begun or ended
+    /// other recordings, which they join first.
+    pub(super) fn note_lost_place(&mut self) {
+        let Some(is_crowded_out) = self.listing.as_ref().and_then(Listing::is_crowded_out) else { return };
+        if is_crowded_out == self.watches.is_crowded_out {
+            return;
+        }
+        self.watches.is_crowded_out = is_crowded_out;
+        let seconds = self.timers.started.elapsed().as_secs();
+        self.join.note(match is_crowded_out {
+            true => format!(
+                "programs that start are not recorded, from about {seconds} s after the begin on: they join \
+                 {MOST_RECORDERS} recordings at most, and first those that root has begun meanwhile"
+            ),
+            false => {
+                format!("programs that start are recorded again, from about {seconds} s after the begin on")
+            }
+        });
     }
 
     /// Reports programs that were found filtered, and looks again if it is time for that.
