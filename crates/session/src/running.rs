@@ -331,8 +331,8 @@ impl Running {
             && (self.name == word || self.name.split_once('/').is_some_and(|(session, _)| session == word))
     }
 
-    /// Whether it is to record all programs of this user, and those that start now join too many others before
-    /// it.
+    /// Whether it is to record all programs of this user, and those that start now join too many others
+    /// before it.
     pub fn is_crowded_out(&self) -> bool {
         self.user == getuid().as_raw() && listing::is_crowded_out(&self.folder) == Some(true)
     }

@@ -206,3 +206,10 @@ pub(crate) struct Watches {
     /// Programs that were named because the library is not loaded into them.
     pub(crate) obstacles: usize,
 }
+
+impl Watches {
+    /// Nothing has been found so far.
+    fn new(places: Places, left_out: Option<LeftOut>) -> Self {
+        Self { places, filters_due: Instant::now(), left_out, is_crowded_out: false, obstacles: 0 }
+    }
+}

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::env;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rustix::event::epoll::EventFlags;
 use rustix::process::Rlimit;
@@ -105,13 +104,7 @@ impl<'a> Recorder<'a> {
             archives,
             timers,
             join,
-            watches: Watches {
-                places,
-                filters_due: Instant::now(),
-                left_out,
-                is_crowded_out: false,
-                obstacles: 0,
-            },
+            watches: Watches::new(places, left_out),
             helpers,
             shown_notes: 0,
             priority,
