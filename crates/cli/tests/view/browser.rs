@@ -36,8 +36,10 @@ fn text(browser: &mut Browser, selector: &str) -> String {
 fn what_is_drawn_is_what_happened() {
     let Some((viewer, mut browser)) = opened("server") else { return };
     let tracks = viewer.ask("tracks", "{}");
-    let processes = tracks["rows"].as_array().unwrap().iter().filter(|track| track["kind"] == "process");
-    let mut groups: Vec<String> = processes.map(|track| track["id"].to_string()).collect();
+    // Of these, heights are shares of as many members as live, and statistics are sums.
+    let is_group = |track: &&Value| track["kind"] == "process" || track["kind"] == "tasks";
+    let groups = tracks["rows"].as_array().unwrap().iter().filter(is_group);
+    let mut groups: Vec<String> = groups.map(|track| track["id"].to_string()).collect();
     groups.push(u32::MAX.to_string());
     assert!(!browser.value("location.hash").as_str().unwrap().contains("token"));
     for zoomed in [false, true] {
