@@ -128,6 +128,7 @@ fn analysed(
 
 #[test]
 fn cpus_do_what_their_threads_do() {
+    let mut groups = 0;
     for path in stored() {
         let recording = Recording::open(&[&path]).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -144,14 +145,28 @@ fn cpus_do_what_their_threads_do() {
             match row.kind {
                 RowKind::Cpu(_) => cpus += running.sum::<Duration>(),
                 RowKind::Thread(_) => threads += running.sum::<Duration>(),
+                RowKind::Tasks(_) => {
+                    let members = index.rows().filter(|(_, member)| member.group == Some(id));
+                    let used: Vec<Duration> = members.map(|(_, member)| member.used).collect();
+                    assert!(sums.is_empty() && !used.is_empty());
+                    assert_eq!(row.used, used.into_iter().sum(), "{path:?} {}", row.name);
+                    groups += 1;
+                }
                 RowKind::Process(_) | RowKind::Task(_) => {}
-                _ => assert!(row.is_part()),
+                RowKind::Calls(_)
+                | RowKind::Spans(_)
+                | RowKind::Events(_)
+                | RowKind::Locks(_)
+                | RowKind::Samples
+                | RowKind::SystemCalls
+                | RowKind::Counter(_) => assert!(row.is_part()),
             }
             assert!(sums.values().copied().sum::<Duration>() <= length);
         }
         // Where events contradict each other, two threads may seem to have one CPU.
         assert!(cpus <= threads && cpus * 100 >= threads * 99, "{path:?}: {cpus:?}, {threads:?}");
     }
+    assert!(groups > 0, "no recording has tasks");
 }
 
 #[test]
