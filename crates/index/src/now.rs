@@ -57,8 +57,8 @@ pub struct Changes {
 pub(crate) type Watch<'w> = &'w mut dyn FnMut(Look) -> ControlFlow<()>;
 
 /// What distinguishes a row that has no place yet from others: its kind, its process, what it is a part of,
-/// and how many came before it that are the same in all of these.
-type Key = (RowKind, Option<Pid>, Option<RowId>, u32);
+/// of tasks of one name that name, and how many came before it that are the same in all of these.
+type Key = (RowKind, Option<Pid>, Option<RowId>, String, u32);
 
 /// Numbers of rows that have no place yet.
 #[derive(Default)]
@@ -118,8 +118,13 @@ impl Cache {
             // What it is a part of comes before it.
             let of = row.parent.filter(|_| row.is_part());
             let of = of.map(|of| (of.0 as usize).checked_sub(known).map_or(of, |place| new[place]));
-            let same = same.entry((row.kind, row.process, of)).or_insert(0);
-            new.push(numbers.of((row.kind, row.process, of, *same)));
+            let (kind, name) = match row.kind {
+                // The number of a name changes when an earlier task turns out to have it.
+                RowKind::Tasks(number) if number != RowKind::OTHERS => (RowKind::Tasks(0), row.name.clone()),
+                kind => (kind, String::new()),
+            };
+            let same = same.entry((kind, row.process, of, name.clone())).or_insert(0);
+            new.push(numbers.of((kind, row.process, of, name, *same)));
             *same += 1;
         }
         Ok((Index::of_now((file, self.path()), tail, (offset, rest), &new), changed))

@@ -3,10 +3,10 @@
 use crate::row::{Row, RowId, RowKind};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use tracewing_units::Pid;
+use tracewing_units::{Duration, Pid, Task};
 
-/// So many names of tasks of a process have a row, in the order in which they occur. A name keeps its row
-/// while the recording grows.
+/// So many names of tasks of a process have a row: those whose first tasks began the earliest. Later tasks of
+/// a recording that grows change nothing of that.
 const NAMES: usize = 64;
 
 /// Adds a row for each process, after those of its threads and tasks, and then those of its tasks by name.
@@ -40,34 +40,75 @@ pub(crate) fn add(rows: &mut Vec<Row>) {
     add_tasks(rows);
 }
 
+/// A name of tasks of a process.
+struct Named {
+    text: String,
+    process: Option<Pid>,
+    /// The row of the process.
+    parent: Option<RowId>,
+    /// When the first task of the name begins, and which it is.
+    first: (Duration, Task),
+    /// The place of its row among those of all names.
+    group: usize,
+}
+
 /// Adds rows of the tasks of one name.
 fn add_tasks(rows: &mut Vec<Row>) {
-    let first = rows.len();
-    let mut groups: Vec<Row> = Vec::new();
-    let mut named: HashMap<Option<Pid>, HashMap<String, usize>> = HashMap::new();
-    let mut others: HashMap<Option<Pid>, usize> = HashMap::new();
-    for row in rows.iter_mut().filter(|row| matches!(row.kind, RowKind::Task(_))) {
-        let new = |groups: &mut Vec<Row>, number: u32, name: &str| {
-            let (process, parent, name) = (row.process, row.parent, name.to_owned());
-            groups.push(Row { process, parent, name, ..Row::new(RowKind::Tasks(number)) });
-            groups.len() - 1
-        };
-        let names = named.entry(row.process).or_default();
-        let name = common(&row.name);
-        let group = match names.get(name.as_ref()) {
-            Some(known) => *known,
-            None if names.len() < NAMES => {
-                let group = new(&mut groups, names.len() as u32, &name);
-                names.insert(name.into_owned(), group);
-                group
-            }
-            None => *others.entry(row.process).or_insert_with(|| new(&mut groups, RowKind::OTHERS, "")),
-        };
+    let (mut names, named) = names_of(rows);
+    let mut groups = groups_of(&mut names);
+    let (first, names) = (rows.len(), &names);
+    let tasks = rows.iter_mut().filter(|row| matches!(row.kind, RowKind::Task(_)));
+    for (row, name) in tasks.zip(named) {
+        let group = names[name].group;
         groups[group].includes(row);
         groups[group].used += row.used;
         row.group = Some(RowId((first + group) as u32));
     }
     rows.extend(groups);
+}
+
+/// The names of all tasks, and of each task the place of its name among them.
+fn names_of(rows: &[Row]) -> (Vec<Named>, Vec<usize>) {
+    let mut places: HashMap<Option<Pid>, HashMap<String, usize>> = HashMap::new();
+    let (mut names, mut named) = (Vec::<Named>::new(), Vec::new());
+    for row in rows {
+        let RowKind::Task(task) = row.kind else { continue };
+        let (of, text, first) =
+            (places.entry(row.process).or_default(), common(&row.name), (row.begin, task));
+        let place = match of.get(text.as_ref()) {
+            Some(known) => *known,
+            None => {
+                let (text, process, parent) = (text.into_owned(), row.process, row.parent);
+                of.insert(text.clone(), names.len());
+                names.push(Named { text, process, parent, first, group: 0 });
+                names.len() - 1
+            }
+        };
+        names[place].first = names[place].first.min(first);
+        named.push(place);
+    }
+    (names, named)
+}
+
+/// The rows of names, without what is known of their tasks.
+fn groups_of(names: &mut [Named]) -> Vec<Row> {
+    let mut groups: Vec<Row> = Vec::new();
+    let mut names: Vec<&mut Named> = names.iter_mut().collect();
+    names.sort_unstable_by_key(|name| (name.process, name.first));
+    for of in names.chunk_by_mut(|one, other| one.process == other.process) {
+        for (number, name) in of.iter_mut().enumerate() {
+            if number <= NAMES {
+                let (kind, text) = match number < NAMES {
+                    true => (RowKind::Tasks(number as u32), std::mem::take(&mut name.text)),
+                    false => (RowKind::Tasks(RowKind::OTHERS), String::new()),
+                };
+                let (process, parent) = (name.process, name.parent);
+                groups.push(Row { process, parent, name: text, ..Row::new(kind) });
+            }
+            name.group = groups.len() - 1;
+        }
+    }
+    groups
 }
 
 /// What the names of tasks have in common that differ only in a number at their end: `connection/*` of

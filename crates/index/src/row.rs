@@ -22,9 +22,10 @@ pub enum RowKind {
     /// A user thread, such as a task of an async runtime.
     Task(Task),
     /// The tasks of one name in a process, which is the row's name; names that differ only in a number at
-    /// their end are one (`connection/*`). This is the number of the name among those of the process;
-    /// [`RowKind::OTHERS`] has the tasks of all further names. It has no states of its own. Its parent is
-    /// the process.
+    /// their end are one (`connection/*`). This is the number of the name among those of the process, in the
+    /// order in which their first tasks begin; [`RowKind::OTHERS`] has the tasks of all further names. While
+    /// the recording is made, only the name of a row stays the same. It has no states of its own. Its parent
+    /// is the process.
     Tasks(u32),
     /// The functions that a thread is in, at this depth of calls. Its parent is the thread.
     Calls(u32),

@@ -3,13 +3,19 @@
 
 #[path = "certain/mod.rs"]
 mod certain;
+#[path = "../../trace/tests/common/mod.rs"]
+mod common;
 
 use certain::same_so_far;
+use common::{Event, Packet, class, write_trace};
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use tracewing_index::{Cache, Index, Look};
+use tracewing_ctf::model::{EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass};
+use tracewing_index::{Cache, Changes, Index, Look, RowId, RowKind};
 use tracewing_trace::Recording;
 
 const DESCRIPTION: &str = "tracewing.json";
@@ -144,4 +150,126 @@ fn an_index_without_checkpoints_says_so() {
         let of = |index: &Index| index.statistics(id, tracewing_units::Duration::ZERO, length).unwrap();
         assert_eq!(of(&left), of(&made));
     }
+}
+
+/// Tasks of a process that has begun; each has a name of its own.
+const TASKS: u64 = 70;
+
+/// Packets of a stream in which tasks are created, then run in the opposite order; then come more of them;
+/// then the third gets the name of the fifth.
+fn tasks() -> [Vec<u8>; 5] {
+    let number = u64::to_le_bytes;
+    let event = |at, id, payload: Vec<u8>| Event { stamp: at, id, tid: 7, payload };
+    let created = |task: u64| {
+        let origin = [&number(task)[..], format!("work{task}\0").as_bytes()].concat();
+        let create = [number(task), number(task)].concat();
+        [event(task * 10, 3, origin), event(task * 10 + 1, 1, create)]
+    };
+    let runs = |at: u64, task: u64| {
+        let switch = |prev, next, cause| [&number(prev)[..], &number(next), &[cause]].concat();
+        [event(at, 2, switch(0, task, 0)), event(at + 5, 2, switch(task, 0, 2))]
+    };
+    let first = [event(1, 0, [&7_i32.to_le_bytes()[..], b"shop\0"].concat())];
+    let parts: [Vec<Event>; 5] = [
+        first.into_iter().chain((1..=TASKS).flat_map(created)).collect(),
+        (1..=TASKS).flat_map(|task| runs(2_000 - task * 10, task)).rev().collect(),
+        (101..105).flat_map(created).collect(),
+        (101..105).flat_map(|task| runs(4_000 - task * 10, task)).rev().collect(),
+        vec![event(4_500, 4, [&number(3)[..], b"work5\0"].concat())],
+    ];
+    let packet = |(seq, events): (u64, Vec<Event>)| {
+        let mut events = events;
+        events.sort_by_key(|event| event.stamp);
+        Packet { seq, ..Packet::new(1, 0, seq * 1_000, seq * 1_000 + 999) }.bytes(&events)
+    };
+    let parts: Vec<Vec<u8>> = (0..).zip(parts).map(packet).collect();
+    parts.try_into().unwrap()
+}
+
+fn class_of_tasks() -> tracewing_ctf::model::TraceClass {
+    let number = || FieldClass::unsigned(64);
+    let cause = EnumerationClass::new(IntegerClass::unsigned(8)).with("none", 0, 0).with("blocked", 2, 2);
+    let thread = StructureClass::new().with("pid", FieldClass::signed(32)).with("name", FieldClass::string());
+    let create = StructureClass::new().with("thread", number()).with("origin", number());
+    let switch = StructureClass::new().with("prev", number()).with("next", number()).with("cause", cause);
+    let origin = StructureClass::new().with("origin", number()).with("name", FieldClass::string());
+    let name = StructureClass::new().with("thread", number()).with("name", FieldClass::string());
+    let mut of = class(Some(1), 1_000_000_000);
+    let events = [
+        ("tracewing:thread", thread),
+        ("user_thread:create", create),
+        ("user_thread:switch", switch),
+        ("user_thread:origin", origin),
+        ("user_thread:name", name),
+    ];
+    let event = |(id, (name, payload))| EventRecordClass::new(id, name).with_payload(payload);
+    of.data_stream_classes[0].event_record_classes = (0..).zip(events).map(event).collect();
+    of
+}
+
+/// The rows of tasks of one name, by that: the numbers of the row, and of the name.
+type Groups = BTreeMap<String, (RowId, u32)>;
+
+fn groups(index: &Index) -> Groups {
+    let name = |(id, row): (RowId, &tracewing_index::Row)| match row.kind {
+        RowKind::Tasks(number) => Some((row.name.clone(), (id, number))),
+        _ => None,
+    };
+    index.rows().filter_map(name).collect()
+}
+
+/// While a recording is made, a row of tasks of one name stays that of this name, in whatever order the tasks
+/// run.
+#[test]
+fn tasks_of_a_name_keep_their_row() {
+    let place = tempfile::tempdir().unwrap();
+    let trace = place.path().join("trace");
+    let mut packets = tasks().into_iter();
+    let mut counts = [2 * TASKS, 8, 8, 1].into_iter();
+    let mut events = 1 + 2 * TASKS;
+    write_trace(&trace.join("user"), &class_of_tasks(), &[("stream", packets.next().unwrap())]);
+    describe("recording", &trace);
+    let lock = fs::File::open(&trace).unwrap();
+    lock.lock().unwrap();
+    let mut looks: Vec<(Changes, Groups)> = Vec::new();
+    let mut watch = |look| {
+        if let Look::Grown(index, changes) = look {
+            looks.push((changes, groups(&index)));
+            // It may be drawn further before there is more.
+            if index.tail().events < events {
+                return ControlFlow::Continue(());
+            }
+            events += counts.next().unwrap_or_default();
+            match packets.next() {
+                Some(packet) => {
+                    let mut stream =
+                        fs::File::options().append(true).open(trace.join("user/stream")).unwrap();
+                    stream.write_all(&packet).unwrap();
+                }
+                None => describe("complete", &trace),
+            }
+        }
+        ControlFlow::Continue(())
+    };
+    let cache = Cache::new(Some(&place.path().join("followed"))).unwrap();
+    let left = cache.follow(std::slice::from_ref(&trace), &mut watch).unwrap().expect("it has ended");
+    assert_eq!((left.tail().events, counts.len()), (1 + 4 * TASKS + 17, 0));
+    let last = looks.last().unwrap().clone();
+    // What each row is of.
+    let mut rows = BTreeMap::new();
+    for (changes, names) in looks {
+        assert_eq!(changes.passes, last.0.passes);
+        if names.contains_key("work3") {
+            assert_eq!((names.len(), names["work1"].1, names["work64"].1), (65, 0, 63));
+        }
+        for (name, (row, _)) in names {
+            assert_eq!(*rows.entry(row).or_insert(name.clone()), name);
+            assert!(last.1.get(&name).is_none_or(|(now, _)| *now == row), "{name}");
+        }
+    }
+    assert_eq!((last.1.get("work3"), last.1["work65"].1), (None, 63));
+    // In the index that is left, they have other places.
+    let numbers =
+        |names: Groups| names.into_iter().map(|(name, (_, number))| (name, number)).collect::<Vec<_>>();
+    assert_eq!(numbers(last.1), numbers(groups(&left)));
 }

@@ -16,11 +16,16 @@ const KINDS = {
 /** Kinds that need no name of what they belong to. */
 const WHOLE = ["cpu", "process", "thread"];
 
-/** What distinguishes a row from others of its kind: a number, or the name of a provider or counter. @param {Row} row */
+/** What distinguishes a row from others of its kind: a number, or the name of a provider or counter, or of tasks. @param {Row} row */
 function own({ kind, name, number }) {
-  const isNamed = kind === "events" || kind === "counter";
-  // Links and their parts are separated by some of the signs that stay.
-  return isNamed ? encodeURIComponent(name).replace(/[-._~!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`) : number;
+  // Tasks of one name; of all other names.
+  if (kind === "tasks") return number === "others" ? "o" : `n${encoded(name)}`;
+  return kind === "events" || kind === "counter" ? encoded(name) : number;
+}
+
+/** Links and their parts are separated by some of the signs that stay otherwise. @param {string} name */
+function encoded(name) {
+  return encodeURIComponent(name).replace(/[-._~!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
 }
 
 /** To which row one belongs, if its name needs that. @param {Row} row */
