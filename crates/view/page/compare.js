@@ -179,6 +179,7 @@ export class Compare {
     const ofArea = by[view.area?.rows?.every((row) => sideOf(row) === 1) ? 1 : 0];
     if (view.area) view.area = { ...view.area, from: view.area.from + ofArea, to: view.area.to + ofArea };
     if (view.state) view.state = { ...view.state, time: view.state.time + by[sideOf(view.state.row)] };
+    if (view.event) view.event = { ...view.event, at: view.event.at + by[view.event.side] };
     if (view.why) view.why = { ...view.why, from: view.why.from + by[sideOf(view.why.row)], to: view.why.to + by[sideOf(view.why.row)] };
     [page.found, page.path, page.pointed, page.picture.spansOf] = [null, null, null, ""];
     picture.spans.clear();
@@ -195,9 +196,9 @@ export class Compare {
   /** The panel shows what is there now. */
   settle() {
     const { page } = this;
-    const { state, area, why } = page.view;
+    const { state, event, area, why } = page.view;
     if (page.isWriting()) return page.view.keep();
-    if (state || area || why) page.restored();
+    if (state || event || area || why) page.restored();
     else page.again?.();
     page.view.keep();
   }

@@ -3,6 +3,7 @@
 // after it, and further ones on demand. A click shows all fields of one.
 
 import { ask } from "./api.js";
+import { pick } from "./kin.js";
 import { element, link } from "./selection.js";
 import { isCounter } from "./series.js";
 import { sideOf } from "./sides.js";
@@ -22,15 +23,15 @@ const EVER = Number.MAX_SAFE_INTEGER;
 export class Events {
   /**
    * @param {HTMLElement} place @param {{from: number, to: number}} span @param {import("./tracks.js").Row | undefined} track
-   * @param {import("./selection.js").Ways} ways @param {string | null} [name] of an event whose fields are shown
+   * @param {import("./selection.js").Ways} ways @param {import("./kin.js").Picked | null} [picked] the event whose fields are shown
    */
-  constructor(place, span, track, ways, name = null) {
+  constructor(place, span, track, ways, picked = null) {
     this.place = place;
     /** What scrolls. */
     this.scroller = place.closest(".events") ?? place;
     this.span = span;
     this.ways = ways;
-    this.name = name;
+    this.picked = picked;
     /** Of which recording. */
     this.side = track ? sideOf(track.id) : (ways.side ?? 0);
     /** Of a CPU's state, only its events. */
@@ -70,8 +71,8 @@ export class Events {
       const { from, to } = this.span;
       const answer = await this.ask({ from, to, most: WITHIN });
       this.list = answer.events;
-      const own = this.list.find((event) => event.name === this.name && (this.tid === null || event.tid === this.tid));
-      if (own) this.opened.add(own);
+      const own = this.picked && pick(this.list, this.picked);
+      if (own) this.open(own);
       const count = answer.is_cut ? `the first ${answer.events.length}` : String(answer.events.length);
       const whose = this.cpu === null ? "of all threads" : "of this CPU";
       this.note.textContent = `${count} within it, ${whose}`;
@@ -111,6 +112,26 @@ export class Events {
     const answer = await ask("events", cpu === null ? { ...asked, side } : { ...asked, side, buffer: cpu });
     for (const warning of answer.warnings) this.warn(warning);
     return answer;
+  }
+
+  /** Shows all fields of an event. @param {Event} event */
+  open(event) {
+    this.opened.add(event);
+    this.ways.opened(this, event);
+  }
+
+  /** How many events with the name and the time of one come before it. @param {Event} event @returns {Promise<number>} */
+  async among(event) {
+    const { picked, side } = this;
+    if (picked && picked.tid === null && pick(this.list, picked) === event) return picked.nth;
+    const at = event.at ?? 0;
+    const { events } = await ask("events", { from: at, to: at, most: MOST, side });
+    const own = JSON.stringify(event);
+    // Of those that are the same in everything, as many are before it as in the list.
+    const same = this.list.filter((one) => JSON.stringify(one) === own).indexOf(event);
+    const named = events.filter((/** @type {Event} */ { name }) => name === event.name);
+    const places = named.flatMap((/** @type {Event} */ one, /** @type {number} */ place) => (JSON.stringify(one) === own ? [place] : []));
+    return places[same] ?? 0;
   }
 
   /** Adds events before those that are there. @param {number} most */
@@ -173,13 +194,29 @@ export class Events {
   toggle(line, event) {
     if (this.opened.delete(event)) line.nextElementSibling?.remove();
     else {
-      this.opened.add(event);
+      this.open(event);
       line.after(this.fields(event));
     }
   }
 
+  /** Buttons to the previous and the next event of this name. @param {Event} event */
+  steps(event) {
+    const [made, status] = [element("div", undefined, "steps"), element("output")];
+    const button = (/** @type {-1 | 1} */ step) => {
+      const what = `${step < 0 ? "Previous" : "Next"} event ${event.name}, of any thread`;
+      const button = element("button", step < 0 ? "◂" : "▸");
+      button.title = what;
+      button.setAttribute("aria-label", what);
+      button.addEventListener("click", () => this.ways.kin(this, event, step, status));
+      return button;
+    };
+    made.append(button(-1), element("span", event.name), button(1), status);
+    return made;
+  }
+
   /** All fields of an event: numbers can become counters. @param {Event} event */
-  fields({ at, name, fields }) {
+  fields(event) {
+    const { at, name, fields } = event;
     const list = element("dl");
     if (at !== null) list.append(element("dt", "time"), element("dd", exact(at)));
     for (const [path, value] of fields) {
@@ -193,7 +230,7 @@ export class Events {
     }
     const [line, cell] = [element("tr", undefined, "fields"), element("td")];
     cell.setAttribute("colspan", "4");
-    cell.append(list);
+    cell.append(...(at === null ? [] : [this.steps(event)]), list);
     line.append(cell);
     return line;
   }

@@ -70,7 +70,7 @@ function say(text) {
 
 /** @param {Page} page @param {-1 | 1} step @param {boolean} ofKind */
 function next(page, step, ofKind) {
-  if (page.view.state) page.next(step, ofKind);
+  if (page.view.state || ofKind && page.kin.isThere) page.next(step, ofKind);
   else say("Select a state first: click it, or press Enter on a track.");
 }
 

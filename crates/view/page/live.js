@@ -280,7 +280,7 @@ export class Live {
     this.certain.clear();
     $("live").hidden = true;
     $("ended").textContent = why === null ? "The recording has ended" : `It is not followed any more: ${why}`;
-    if (page.view.state && page.found && !page.isWriting()) void page.select(page.view.state.row, page.view.state.time, 0, undefined, true);
+    if (page.view.state && page.found && !page.isWriting()) void page.select(page.view.state.row, page.view.state.time, 0, undefined, true, page.view.state.nth);
     page.view.tell();
   }
 

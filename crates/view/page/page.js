@@ -10,6 +10,7 @@ import { Picture } from "./picture.js";
 import { $, canvas, fail, notice } from "./opening.js";
 import { endJob } from "./job.js";
 import { press } from "./keys.js";
+import { Kin } from "./kin.js";
 import { keep } from "./live.js";
 import { Marks } from "./marks.js";
 import { Filling } from "./filling.js";
@@ -58,6 +59,7 @@ export class Page {
     this.frame = 0;
     this.asked = 0;
     this.panels = new Panels(this);
+    this.kin = new Kin(this);
     this.notes = new Notes(this, $("details"));
     this.isLost = false;
     /** Recordings whose indexes are being made. @type {Map<number, Filling>} */
@@ -258,8 +260,9 @@ export class Page {
    * Selects a state; a further one (`step`) only of the same kind if one is given.
    * @param {number} row @param {number} time @param {-1 | 0 | 1} step @param {number} [kind]
    * @param {boolean} [isRestored] whether the view is the last one, or a link's
+   * @param {number} [nth] of an event, how many of its thread with its name and time come before it
    */
-  async select(row, time, step, kind, isRestored = false) {
+  async select(row, time, step, kind, isRestored = false, nth = 0) {
     const turn = ++this.asked;
     const found = await ask("at", { row, time, step, kind }).catch((error) => this.lost(error));
     if (turn !== this.asked) return;
@@ -270,7 +273,7 @@ export class Page {
     this.view.step(() => {
       this.forget();
       this.found = found;
-      this.view.state = { row, time: found.from };
+      this.view.state = { row, time: found.from, nth };
       if (found.to <= this.view.from || found.from >= this.view.to) {
         const half = (this.view.to - this.view.from) / 2;
         this.view.set((found.from + found.to) / 2 - half, (found.from + found.to) / 2 + half);
@@ -278,7 +281,7 @@ export class Page {
     }, isRestored);
     this.compare?.selected(row, found.from);
     this.open();
-    showState($("details"), row, found, this.thread(row), this.ways());
+    this.kin.listed = showState($("details"), row, found, this.thread(row), this.ways(), nth);
   }
 
   /** The row whose events lie around a state: of a part, the thread. @param {number} row */
@@ -302,6 +305,8 @@ export class Page {
         void this.select(row, time, 0);
       },
       step: (step, ofKind) => this.next(step, ofKind),
+      kin: (events, event, step, place) => void this.kin.go(events, event, step, place),
+      opened: (events, event) => (this.kin.opened = { events, event }),
       point: (time) => {
         this.pointed = time;
         this.redraw();
@@ -315,12 +320,14 @@ export class Page {
   /** Forgets what is selected. */
   forget() {
     endJob();
+    this.kin.forget();
     [this.found, this.path, this.pointed, this.again] = [null, null, null, null];
-    [this.view.state, this.view.area, this.view.part, this.view.why, this.view.tab] = [null, null, null, null, ""];
+    [this.view.state, this.view.event, this.view.area, this.view.part, this.view.why, this.view.tab] = [null, null, null, null, null, ""];
   }
 
-  /** Selects the state after the selected one, or before it. @param {-1 | 1} step @param {boolean} ofKind */
+  /** Selects the state after the selected one, or before it, or another event. @param {-1 | 1} step @param {boolean} ofKind */
   next(step, ofKind) {
+    if (ofKind && this.kin.isThere) return void this.kin.step(step);
     const { state } = this.view;
     if (!state || !this.found) return;
     const time = step === 1 ? this.found.to : this.found.from;
@@ -483,14 +490,15 @@ export class Page {
     if (this.view.counted.join("\n") !== this.marks.names.join("\n")) void this.marks.choose(this.view.counted);
     if (toLink(this.view.series) !== toLink(this.series.all.map((one) => one?.of ?? null))) this.series.restore(this.view.series);
     if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
-    const { state, area, part, why, tab } = this.view;
+    const { state, event, area, part, why, tab } = this.view;
     if (why && this.rows.has(why.row)) this.panels.why(why, true);
     else if (area) {
       this.panels.area(area);
       [this.view.part, this.view.tab] = [part, tab];
       if (tab) this.panels.tab(tab, true);
       else if (part) this.panels.longest(part, true);
-    } else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0, undefined, true);
+    } else if (state && this.rows.has(state.row)) void this.select(state.row, state.time, 0, undefined, true, state.nth);
+    else if (event) this.panels.event(event, event.tid, true);
     else this.clear();
     this.view.settle();
   }

@@ -98,22 +98,29 @@ export class Panels {
       tab: (kind) => this.tab(kind),
       isMarked: (name) => this.page.marks.names.includes(name),
       mark: (name) => this.page.marks.toggle(name),
-      event: (name, time, tid) => this.event(name, time, tid, sideOf(area.rows?.[0] ?? 0)),
+      event: (name, at, tid) => this.event({ name, at, tid, nth: 0, side: sideOf(area.rows?.[0] ?? 0) }, tid),
     });
   }
 
-  /** Shows an event among those around it, and the track of its thread. @param {string} name @param {number} at @param {string | null} tid @param {number} side */
-  event(name, at, tid, side) {
+  /**
+   * Shows an event among those around it, and the track of its thread.
+   * @param {import("./kin.js").Picked} picked @param {string | null} tid @param {boolean} [isRestored]
+   */
+  event(picked, tid, isRestored = false) {
+    const { name, at, side } = picked;
     this.page.asked++;
     this.page.view.step(() => {
       this.page.forget();
       this.page.pointed = at;
-      this.see(at);
-    });
+      this.page.view.event = picked;
+      if (!isRestored) this.see(at);
+    }, isRestored);
     this.page.open();
     const choose = this.page.chooser(at, side);
     if (tid !== null) choose(tid);
-    showMatch($("details"), name, at, name, { ...this.page.ways(), side }, choose, name).catch((error) => this.page.lost(error));
+    const ways = { ...this.page.ways(), side };
+    const shown = showMatch($("details"), name, at, name, ways, choose, picked).catch((error) => this.page.lost(error));
+    this.page.kin.listed = shown;
   }
 
   /** What is seen has this time. @param {number} at */

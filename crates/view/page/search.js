@@ -244,16 +244,17 @@ function end(search, side) {
  * The panel of a match: the event, among those around it.
  * @param {HTMLElement} place @param {string} title @param {number} at @param {string} text what is searched
  * @param {import("./selection.js").Ways} ways @param {(tid: string) => void} found takes the thread of the match
- * @param {string | null} [name] of the event, whose fields are shown then
+ * @param {import("./kin.js").Picked | null} [picked] the event, whose fields are shown then
  */
-export async function showMatch(place, title, at, text, ways, found, name = null) {
+export async function showMatch(place, title, at, text, ways, found, picked = null) {
   const whole = element("div", undefined, "events");
   const inner = element("div");
   whole.append(head(title, exact(at), ways.close), inner);
   place.className = "wide";
   place.replaceChildren(whole);
-  const events = new Events(inner, { from: at, to: at }, undefined, ways, name);
+  const events = new Events(inner, { from: at, to: at }, undefined, ways, picked);
   await events.show();
+  if (picked) return;
   // Options are no words, and a condition follows after "where".
   const words = ` ${text}`.toLowerCase().replace(/\s(--)?where\s.*$/s, "").replace(/\s--(user|kernel)(?=\s|$)/g, "")
     .replace(/\s(-e|--[a-z]+)(=\S+|\s+("[^"]*"|'[^']*'|\S+))/g, "").trim().split(/\s+/);

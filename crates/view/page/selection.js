@@ -4,6 +4,7 @@
 import { CLASSES, EVENT } from "./classes.js";
 import { Events } from "./events.js";
 import { result } from "./job.js";
+import { sideOf } from "./sides.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{number: number, state: import("./picture.js").State, from: number, to: number}} Neighbour */
@@ -18,6 +19,8 @@ import { duration, exact } from "./time.js";
  * @property {(row: number) => string} named
  * @property {(row: number, time: number) => void} go selects another state
  * @property {(step: -1 | 1, ofKind: boolean) => void} step
+ * @property {(events: Events, event: import("./events.js").Event, step: -1 | 1, place: HTMLElement) => void} kin selects another event of the same name
+ * @property {(events: Events, event: import("./events.js").Event) => void} opened the fields of an event are shown
  * @property {(time: number | null) => void} point shows a time in the picture
  * @property {() => void} close
  * @property {() => void} why shows what it waited for
@@ -26,7 +29,7 @@ import { duration, exact } from "./time.js";
  */
 
 /** What samples are called. */
-const SAMPLE = "profile:sample";
+export const SAMPLE = "profile:sample";
 
 /** @param {string} name @param {string} [text] @param {string} [className] */
 export function element(name, text, className) {
@@ -61,21 +64,25 @@ function called({ state }, ways) {
 }
 
 /**
+ * Ends when the events around it are there.
  * @param {HTMLElement} place @param {number} row @param {Found} found
  * @param {import("./tracks.js").Row | undefined} track @param {Ways} ways
+ * @param {number} nth how many events of its thread with its name and time come before it, if it is one
  */
-export function showState(place, row, found, track, ways) {
+export function showState(place, row, found, track, ways, nth) {
   const facts = element("div");
   const title = head(ways.named(row), "", ways.close);
   const isThread = track?.kind === "thread" || track?.kind === "task" || found.state.thread !== null;
   if (isThread && found.state.class !== EVENT) title.insertBefore(link("Why so long?", ways.why, "What it waited for (Y)"), title.lastElementChild);
   const list = description(row, found, ways);
-  facts.append(title, steps(ways), list);
+  facts.append(title, steps(ways, found.state.class === EVENT), list);
   const events = element("div", undefined, "events");
   place.className = "";
   place.replaceChildren(facts, events);
-  void new Events(events, found, track, ways, found.state.class === EVENT ? found.state.name : null).show();
+  const tid = track?.kind === "thread" ? track.number : null;
+  const picked = found.state.class === EVENT ? { name: found.state.name, at: found.from, side: sideOf(row), tid, nth } : null;
   if (track?.kind === "thread" && found.state.name === SAMPLE) void functions(list, track.id, found.from);
+  return new Events(events, found, track, ways, picked).show();
 }
 
 /** The functions of a sample, the innermost first. @param {HTMLElement} list @param {number} thread @param {number} at */
@@ -156,14 +163,20 @@ function description(row, found, ways) {
   }
 }
 
-/** Buttons to the states before and after. @param {Ways} ways */
-function steps(ways) {
+/** Buttons to the states or events before and after. @param {Ways} ways @param {boolean} isEvent */
+function steps(ways, isEvent) {
   const made = element("div", undefined, "steps");
   /** @type {[string, string, -1 | 1, boolean][]} */
   const buttons = [
     ["◂", "Previous state (,)", -1, false], ["state", "", -1, false], ["▸", "Next state (.)", 1, false],
     ["◂", "Previous one of its kind (P)", -1, true], ["of its kind", "", -1, true], ["▸", "Next one of its kind (N)", 1, true],
   ];
+  if (isEvent) {
+    for (const button of buttons) {
+      button[1] = button[1].replace("state", "event of this track").replace("one of its kind", "event with this name, of any thread");
+      button[0] = button[0].replace("state", "in its track");
+    }
+  }
   for (const [text, title, step, ofKind] of buttons) {
     if (!title) made.append(element("span", text));
     else {
@@ -174,5 +187,6 @@ function steps(ways) {
       made.append(button);
     }
   }
+  made.append(element("output"));
   return made;
 }

@@ -201,7 +201,7 @@ export class Series {
     const answer = await ask("valued", { series: known.number, side, from: Math.floor(time), to: Math.floor(time) + 1 }).catch((error) => this.page.lost(error));
     if (turn !== this.page.asked) return;
     const last = answer?.values?.at(-1);
-    if (last) this.page.panels.event(one.of.event, last[1], null, side);
+    if (last) this.page.panels.event({ name: one.of.event, at: last[1], tid: null, nth: 0, side }, null);
     else this.page.clear();
   }
 }

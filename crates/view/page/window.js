@@ -51,8 +51,10 @@ export class View {
     this.find = "";
     /** And in which of two recordings. */
     this.findSide = 0;
-    /** The time and row of the selected state. @type {{row: number, time: number} | null} */
+    /** The time and row of the selected state, or of the `nth` event of its name and thread then. @type {{row: number, time: number, nth: number} | null} */
     this.state = null;
+    /** The selected event, if no track has it. @type {import("./kin.js").Picked | null} */
+    this.event = null;
     /** The number of the statistics whose states are listed. @type {import("./longest.js").Part | null} */
     this.part = null;
     /** The area that is marked. @type {{from: number, to: number, rows: number[] | null} | null} */
@@ -139,7 +141,12 @@ export class View {
     const rows = this.rows();
     const named = (/** @type {number} */ row) => names.toLink(rows, row, this.isGrowing);
     if (this.state) parts.push(["row", named(this.state.row)], ["at", String(this.state.time)]);
-    const { area } = this;
+    const { area, event } = this;
+    if (event) parts.push(["event", event.name], ["at", String(event.at)]);
+    if (event && event.tid !== null) parts.push(["tid", event.tid]);
+    if (event?.side) parts.push(["of", "b"]);
+    const nth = (event ?? this.state)?.nth ?? 0;
+    if (nth > 0) parts.push(["nth", String(nth)]);
     if (area && (area.rows?.length ?? 0) <= LONGEST) parts.push(["area", `${area.from}-${area.to}`]);
     if (area?.rows && area.rows.length <= LONGEST) parts.push(["rows", area.rows.map(named).join(".")]);
     if (area && this.part) {
@@ -176,7 +183,9 @@ export class View {
       isOfTwo = true;
       return null;
     };
-    const [row, at] = [shown(link.get("row")), number(link.get("at"))];
+    const [row, at, nth] = [shown(link.get("row")), number(link.get("at")), number(link.get("nth")) ?? 0];
+    const side = link.get("of") === "b" ? 1 : 0;
+    isOfTwo ||= this.place === null && side === 1;
     const [begin, end] = (link.get("area") ?? "").split("-").map(number);
     const marked = link.get("rows")?.split(".").map(shown) ?? null;
     const inArea = marked?.filter((row) => row !== null) ?? null;
@@ -188,7 +197,9 @@ export class View {
     this.series = ofLink(link.get("counter") ?? "", this.place !== null);
     this.find = link.get("find") ?? "";
     this.findSide = this.place && link.get("in") === "b" ? 1 : 0;
-    this.state = row !== null && at !== null ? { row, time: at } : null;
+    this.state = row !== null && at !== null ? { row, time: at, nth } : null;
+    const isEvent = this.state === null && at !== null && link.has("event") && (side === 0 || this.place !== null);
+    this.event = isEvent ? { name: link.get("event") ?? "", at, tid: link.get("tid"), nth, side } : null;
     // Without the tracks that it had, it would be an area of all.
     const isArea = begin != null && end != null && begin < end && !(inArea?.length === 0);
     this.area = isArea ? { from: begin, to: end, rows: inArea } : null;

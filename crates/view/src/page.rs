@@ -27,6 +27,7 @@ files! {
     "/marks.js" SCRIPT "marks.js",
     "/page.js" SCRIPT "page.js",
     "/keys.js" SCRIPT "keys.js",
+    "/kin.js" SCRIPT "kin.js",
     "/series.js" SCRIPT "series.js",
     "/sides.js" SCRIPT "sides.js",
     "/compare.js" SCRIPT "compare.js",

@@ -25,6 +25,7 @@ mod errors;
 mod filling;
 mod groups;
 mod held;
+mod kin;
 mod late;
 mod live;
 mod memory;

@@ -16,6 +16,7 @@ mod flame;
 mod graph;
 mod held;
 mod jobs;
+mod kin;
 mod live;
 mod longest;
 mod marked;
@@ -51,6 +52,7 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "durations" => return Some(durations::start(viewed, body)),
         "held" => return Some(held::start(viewed, body)),
         "classes" => return Some(classes::start(viewed, body)),
+        "kin" => return Some(kin::start(viewed, body)),
         "names" => return Some(marked::names(viewed)),
         "mark" => return Some(marked::mark(viewed, body)),
         "marked" => return Some(marked::marked(viewed, body)),
