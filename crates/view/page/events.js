@@ -9,7 +9,7 @@ import { isCounter } from "./series.js";
 import { sideOf } from "./sides.js";
 import { duration, exact } from "./time.js";
 
-/** @typedef {{at: number | null, cpu: string | null, tid: string | null, name: string, text: string, fields: [string, string][]}} Event */
+/** @typedef {{at: number | null, cpu: string | null, tid: string | null, name: string, source: string | null, text: string, fields: [string, string][]}} Event */
 
 /** Most events within the state at first, around it, and more on each demand. */
 const [WITHIN, AROUND, MORE] = [200, 8, 100];
@@ -216,9 +216,15 @@ export class Events {
 
   /** All fields of an event: numbers can become counters. @param {Event} event */
   fields(event) {
-    const { at, name, fields } = event;
+    const { at, name, source, fields } = event;
     const list = element("dl");
     if (at !== null) list.append(element("dt", "time"), element("dd", exact(at)));
+    if (source !== null) {
+      const shown = element("dd", source);
+      shown.title = "Where the program's source declares the event";
+      shown.dataset.source = source;
+      list.append(element("dt", "source"), shown);
+    }
     for (const [path, value] of fields) {
       const shown = element("dd", value);
       if (isCounter(path, value)) {

@@ -96,6 +96,12 @@ async function functions(list, thread, at) {
     const names = answer.nodes.slice(1).map((/** @type {{name: string}} */ { name }) => name).reverse();
     value.textContent = names[0] ?? "unknown";
     value.dataset.functions = names.join("\n");
+    if (answer.hit) {
+      const source = element("dd", answer.hit.source ?? `unknown: ${answer.hit.why}`);
+      source.dataset.source = answer.hit.source ?? "";
+      source.title = "Where the source has the code that the sample has hit";
+      value.after(element("dt", "source"), source);
+    }
     if (names.length > 1) value.after(element("dt", "called by"), element("dd", names.slice(1).join(", called by ")));
   } catch (error) {
     value.textContent = /** @type {Error} */ (error).message;

@@ -81,7 +81,6 @@ impl Codes {
         self.codes.iter().map(functions).collect()
     }
 
-    #[cfg(test)]
     pub(super) fn code(&self, number: u32) -> Code {
         self.codes[number as usize]
     }
@@ -128,4 +127,19 @@ pub struct Samples {
     pub lost: Losses,
     /// How long what was analysed lasted, ns.
     pub duration_ns: Duration,
+}
+
+impl Samples {
+    /// The code that the only sample has hit: its file, and the offset there. `None` if there are several
+    /// samples, or if the code is in no known file.
+    pub fn hit(&self) -> Option<(&Image, u64)> {
+        let mut stacks = self.stacks.iter();
+        let (Some((stack, Weight { samples: 1, .. })), None) = (stacks.next(), stacks.next()) else {
+            return None;
+        };
+        match self.codes.code(*stack.codes.first()?) {
+            Code::File { image, offset } => Some((&self.codes.images[image as usize], offset)),
+            Code::Kernel { .. } | Code::Jit { .. } | Code::Unknown => None,
+        }
+    }
 }

@@ -375,7 +375,7 @@ fn names_of_programs_stay_text() {
 }
 
 /// A stored recording whose own events have other names, in a folder of its own.
-fn renamed(folder: &std::path::Path, from: &str, to: &str) -> std::path::PathBuf {
+pub fn renamed(folder: &std::path::Path, from: &str, to: &str) -> std::path::PathBuf {
     let trace = folder.join("trace");
     let status = std::process::Command::new("cp").arg("-r").arg(stored("clerks")).arg(&trace).status();
     assert!(status.unwrap().success());

@@ -39,4 +39,5 @@ mod places;
 mod search;
 mod selection;
 mod series;
+mod source;
 mod values;

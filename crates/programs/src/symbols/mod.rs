@@ -149,6 +149,16 @@ impl Symbols {
         self.debug(path)?.line(address)
     }
 
+    /// Source file and line of the code at the file offset `offset` in the file at `path`; `None` also if the
+    /// file has been replaced.
+    pub fn line_at(&mut self, path: &str, build_id: &str, offset: u64) -> Option<(String, u32)> {
+        if self.is_replaced(path, build_id) {
+            return None;
+        }
+        let address = self.code(path).segments.address(offset)?;
+        self.line(path, address)
+    }
+
     /// The place of a call, by the address to which it returns: function, file and line, as far as the file
     /// at `path` has them.
     pub fn call(&mut self, path: &str, address: u64) -> String {

@@ -283,10 +283,6 @@ impl ClassReport {
             EnvValue::String(text) => Some(text.clone()),
             EnvValue::Integer(number) => Some(number.to_string()),
         };
-        let source = note(Note::File).map(|file| match note(Note::Line) {
-            Some(line) => format!("{file}:{line}"),
-            None => file,
-        });
         let members = class.payload.iter().flat_map(|payload| &payload.members);
         Some(ClassReport {
             stream_class: stream.id,
@@ -300,7 +296,7 @@ impl ClassReport {
             count: summary.count,
             description: note(Note::Description),
             print: note(Note::Print),
-            source,
+            source: trace.source(class.id),
             fields: members
                 .map(|member| FieldReport {
                     name: member.name.clone(),

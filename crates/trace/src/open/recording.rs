@@ -275,6 +275,16 @@ impl Trace {
     pub fn note(&self, id: u64, note: Note<'_>) -> Option<&EnvValue> {
         self.class().env(&note_key(id, note))
     }
+
+    /// Where the program's source declares the event class `id`, as `file:line`.
+    pub fn source(&self, id: u64) -> Option<String> {
+        let text = |note| match self.note(id, note)? {
+            EnvValue::String(text) => Some(text.clone()),
+            EnvValue::Integer(number) => Some(number.to_string()),
+        };
+        let file = text(Note::File)?;
+        Some(text(Note::Line).map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
+    }
 }
 
 impl Stream {

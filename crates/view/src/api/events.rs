@@ -3,6 +3,7 @@
 
 use super::ask::{Refusal, parsed, ready, refused};
 use super::fields::Event;
+use super::source;
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,8 @@ impl Window<'_> {
         let is_cut = pretty.len() as u64 >= self.most;
         let event = |(pretty, json): (&String, &String)| Event::new(pretty, json, self.begin);
         let events = pretty.iter().zip(&json).map(event).collect::<Option<_>>();
-        let events = events.ok_or_else(|| refused("an event cannot be read"))?;
+        let mut events: Vec<Event> = events.ok_or_else(|| refused("an event cannot be read"))?;
+        source::find(&self.viewed.recording(), &self.filter(from, to)?, last, &mut events)?;
         Ok(Answer { events, warnings, is_cut })
     }
 
@@ -101,16 +103,12 @@ impl Window<'_> {
         format: Format,
         last: bool,
     ) -> Result<(Vec<String>, Vec<String>), Refusal> {
-        let at = |time| self.begin.checked_add(time).map(TimePoint::Absolute);
-        let (Some(from), Some(to)) = (at(from), at(to)) else {
-            return Err(refused("there is no such time"));
-        };
         let fields = FieldStyle { hostname: false, procname: false, vpid: false, ..FieldStyle::default() };
         let most = Some(self.most);
         let listing = Listing {
             format,
             style: Style { clock: ClockStyle::default(), delta: false, fields, ..Style::default() },
-            filter: Filter { from: Some(from), to: Some(to), cpus: self.cpus.clone(), ..Filter::default() },
+            filter: self.filter(from, to)?,
             count: most.filter(|_| !last),
             last: most.filter(|_| last),
             ..Listing::default()
@@ -118,6 +116,14 @@ impl Window<'_> {
         let (mut events, mut warnings) = (Vec::new(), Vec::new());
         listing.print(&self.viewed.recording(), &mut (&mut events, &mut warnings))?;
         Ok((lines(&events), lines(&warnings)))
+    }
+
+    fn filter(&self, from: Duration, to: Duration) -> Result<Filter, Refusal> {
+        let at = |time| self.begin.checked_add(time).map(TimePoint::Absolute);
+        let (Some(from), Some(to)) = (at(from), at(to)) else {
+            return Err(refused("there is no such time"));
+        };
+        Ok(Filter { from: Some(from), to: Some(to), cpus: self.cpus.clone(), ..Filter::default() })
     }
 }
 

@@ -8,11 +8,13 @@ use tracewing_units::{Duration, Timestamp};
 #[derive(Debug, Serialize)]
 pub(super) struct Event {
     /// Since the recording begins; `null` without a clock.
-    at: Option<Duration>,
+    pub(super) at: Option<Duration>,
     /// The buffer's CPU, and the thread, if the event says so.
     cpu: Option<String>,
     tid: Option<String>,
-    name: String,
+    pub(super) name: String,
+    /// Where its class is declared, as `file:line`; `null` if the recording does not say it.
+    pub(super) source: Option<String>,
     /// The rest of the line that `tracewing list --pretty` prints, after the name.
     text: String,
     /// All fields in their order: where they are, and their values.
@@ -39,7 +41,7 @@ impl Event {
         // After the stamp and the name.
         let after = pretty.split_once("] ").map_or(pretty, |(_, rest)| rest);
         let text = after.strip_prefix(&name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(after);
-        Some(Event { at, cpu, tid, text: text.to_owned(), name, fields })
+        Some(Event { at, cpu, tid, text: text.to_owned(), name, source: None, fields })
     }
 }
 

@@ -31,6 +31,17 @@ struct Answer {
     left_out: usize,
     /// Files that are not those that were recorded: their functions have no names.
     replaced: Vec<String>,
+    /// Of a single sample that has hit code in a file.
+    hit: Option<Hit>,
+}
+
+/// The source of code in a file.
+#[derive(Debug, Serialize)]
+struct Hit {
+    /// As `file:line`.
+    source: Option<String>,
+    /// Why it is unknown.
+    why: Option<String>,
 }
 
 /// A function, or a process, with the samples in it and in what it called; those below it follow it.
@@ -79,7 +90,9 @@ fn count(job: &Job, recording: &Recording, filter: &Filter) -> Result<Answer, St
     let ran = tracewing_analysis::run(recording, filter, &mut profile, &mut |progress| job.watch(progress));
     let ran = ran.map_err(|error| error.to_string())?;
     job.go_on()?;
-    let (found, replaced) = named(job, profile.finish(&ran));
+    let (samples, mut symbols) = (profile.finish(&ran), Symbols::new());
+    let hit = samples.hit().map(|(image, offset)| Hit::of(&mut symbols, image, offset));
+    let (found, replaced) = named(job, &mut symbols, samples);
     let (mut tree, mut names) = (Tree::default(), Names::default());
     for (process, functions, samples) in found.stacks() {
         job.go_on()?;
@@ -88,13 +101,13 @@ fn count(job: &Job, recording: &Recording, filter: &Filter) -> Result<Answer, St
         tree.add(iter::once(process).chain(functions.map(function)), samples);
     }
     let (nodes, left_out) = tree.nodes(&names.all, job)?;
-    Ok(Answer { samples: tree.samples, hertz: found.samples().hertz, nodes, left_out, replaced })
+    Ok(Answer { samples: tree.samples, hertz: found.samples().hertz, nodes, left_out, replaced, hit })
 }
 
 /// Samples with the names of their functions, and the files that are not those that were recorded. When the
 /// job is stopped, no further names are looked for.
-fn named(job: &Job, samples: Samples) -> (Shown, Vec<String>) {
-    let (mut symbols, mut replaced) = (Symbols::new(), BTreeSet::new());
+fn named(job: &Job, symbols: &mut Symbols, samples: Samples) -> (Shown, Vec<String>) {
+    let mut replaced = BTreeSet::new();
     let named = samples.name(&mut |Image { path, build_id }, offset| {
         if job.is_stopped() {
             return Frames::default();
@@ -110,6 +123,20 @@ fn named(job: &Job, samples: Samples) -> (Shown, Vec<String>) {
         Frames { inlined: symbols.inlined_at(path, build_id, offset), name, near }
     });
     (named, replaced.into_iter().collect())
+}
+
+impl Hit {
+    fn of(symbols: &mut Symbols, Image { path, build_id }: &Image, offset: u64) -> Self {
+        let source = symbols.line_at(path, build_id, offset).map(|(file, line)| format!("{file}:{line}"));
+        let why = match source {
+            Some(_) => None,
+            None if symbols.is_replaced(path, build_id) => {
+                Some(format!("{path} is not the file that was recorded"))
+            }
+            None => Some(format!("no debug information of {path} covers this code")),
+        };
+        Hit { source, why }
+    }
 }
 
 impl Names {
@@ -231,6 +258,35 @@ mod tests {
         assert_eq!(names.all, ["f", "g"]);
         let known = names.of(Part::Function(1), || unreachable!("its name is known"));
         assert_eq!(known, 1);
+    }
+
+    #[test]
+    fn the_source_of_code_is_found_or_it_is_said_why_not() {
+        let path = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+        let function = Hit::of as *const () as u64;
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        // Of the mapping that has the function: its begin and end, and its offset in the file.
+        let offset = maps.lines().find_map(|line| {
+            let [range, _, offset] = line.split(' ').take(3).collect::<Vec<_>>()[..] else { return None };
+            let (begin, end) = range.split_once('-')?;
+            let [begin, end, offset] =
+                [begin, end, offset].map(|text| u64::from_str_radix(text, 16).unwrap());
+            (begin..end).contains(&function).then(|| function - begin + offset)
+        });
+        let hit = |path: &str, build_id: &str| {
+            let image = Image { path: path.to_owned(), build_id: build_id.to_owned() };
+            Hit::of(&mut Symbols::new(), &image, offset.unwrap())
+        };
+        let found = hit(&path, "");
+        let (file, line) = found.source.as_deref().unwrap().rsplit_once(':').unwrap();
+        assert!(file.ends_with("crates/view/src/api/flame.rs"), "{found:?}");
+        let text = include_str!("flame.rs").lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
+        assert!(text.contains("fn of(symbols"), "{text}");
+        assert_eq!(found.why, None);
+        let other = hit(&path, "0123");
+        assert!(other.source.is_none() && other.why.unwrap().ends_with("is not the file that was recorded"));
+        let absent = hit("/no/such/file", "");
+        assert_eq!(absent.why.as_deref(), Some("no debug information of /no/such/file covers this code"));
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod picture;
 mod search;
 mod selected;
 mod series;
+mod source;
 mod spans;
 mod state;
 mod statistics;
