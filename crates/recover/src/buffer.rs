@@ -12,7 +12,8 @@
 //!   its end, and no sub-buffer older than the one before it. Everything after the first violation is treated
 //!   as damaged.
 //! - In memory that other threads may be writing to, a sub-buffer is copied first, then the write position is
-//!   read again: if that has come around meanwhile, or the header has changed, the copy is dropped.
+//!   read again: if that has come around meanwhile, or the header has changed, the copy is dropped. If a
+//!   writer has closed it meanwhile, which changes only its end and size, it is copied again.
 //! - In overwrite mode, a sub-buffer that a recorder has taken out of the ring and not released is treated
 //!   like the others. One that it has released or used for a copy no longer has a number.
 
@@ -207,16 +208,29 @@ impl Buffer<'_> {
     fn readable(&self) -> impl Iterator<Item = Result<SubBuffer, Damage>> {
         let mut last = Cycles::ZERO;
         self.found.iter().filter_map(move |found| {
-            let read = self.read(found, last);
-            if self.region.memory.is_live() && self.is_overwritten(found) {
-                return None;
-            }
-            let read = read.transpose()?;
+            let read = self.read_unchanged(*found, last)?.transpose()?;
             if let Ok(sub_buffer) = &read {
                 last = sub_buffer.end;
             }
             Some(read)
         })
+    }
+
+    /// Reads a sub-buffer; `None` if writers, or the recorder, may have changed it meanwhile.
+    fn read_unchanged(&self, mut found: Found, last: Cycles) -> Option<Result<Option<SubBuffer>, Damage>> {
+        // A sub-buffer is closed once.
+        for _ in 0..=1 {
+            let read = self.read(&found, last);
+            if !self.region.memory.is_live() {
+                return Some(read);
+            }
+            let now = self.header_if_kept(&found)?;
+            if !self.was_closed(&found, now) {
+                return Some(read);
+            }
+            found.header = now;
+        }
+        None
     }
 
     /// Finds sub-buffers with a number of the ring's current lap.
@@ -356,18 +370,23 @@ impl Buffer<'_> {
         Some((count(offset_of!(TableEntry, committed)), count(offset_of!(TableEntry, commit_seq))))
     }
 
-    /// Whether writers, or the recorder, may have changed a sub-buffer since it was found.
-    fn is_overwritten(&self, found: &Found) -> bool {
+    /// The present header of a sub-buffer; `None` if writers, or the recorder, may have used the sub-buffer
+    /// for something else since it was found.
+    fn header_if_kept(&self, found: &Found) -> Option<Header> {
         let geometry = self.region.geometry;
-        let Some(head) = self.region.memory.word(self.control(offset_of!(CpuControl, head))) else {
-            return true;
-        };
+        let head = self.region.memory.word(self.control(offset_of!(CpuControl, head)))?;
         let age = geometry.distance(found.sequence, geometry.sequence(head));
-        let Some(header) = self.header(found.physical) else { return true };
-        // The current one may be closed meanwhile, and another one released.
-        let end = if found.sequence == geometry.sequence(self.head) { found.header.end } else { header.end };
-        let is_same = Header { end, used: found.header.used, ..header } == found.header;
-        !(0..geometry.sub_buffers() as i64).contains(&age) || !is_same
+        let header = self.header(found.physical)?;
+        let is_same = Header { end: header.end, used: header.used, ..found.header } == header;
+        ((0..geometry.sub_buffers() as i64).contains(&age) && is_same).then_some(header)
+    }
+
+    /// Whether a sub-buffer that the writers have left was closed between two looks at its header: the first
+    /// one may have an earlier lap's end or size. A reader that releases it clears the size.
+    fn was_closed(&self, found: &Found, now: Header) -> bool {
+        let is_current = found.sequence == self.region.geometry.sequence(self.head);
+        let is_size_new = now.used != found.header.used && now.used != 0;
+        !is_current && (now.end != found.header.end || is_size_new)
     }
 
     fn header(&self, physical: usize) -> Option<Header> {

@@ -1,17 +1,19 @@
 //! A region that threads write to while it is read: this process's own, through `/proc`.
 
+use std::cell::Cell;
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracewing_abi::region::{Clock, Geometry, Protocol};
+use tracewing_abi::region::{CONTROL, Clock, CpuControl, Geometry, Protocol, SubBufferHeader};
 use tracewing_consumer::memory::SharedMemory;
-use tracewing_programs::image::{AddressSpace, Process};
+use tracewing_programs::image::{AddressSpace, Memory, Process};
 use tracewing_recover::{DamageCause, Region as Found};
 use tracewing_ring::{Region, UpTo};
 use tracewing_units::Pid;
 
-use crate::{emit, recover};
+use crate::{Written, emit, recover};
 
 /// Ends the threads, even if the test fails.
 struct End<'a>(&'a AtomicBool);
@@ -71,6 +73,80 @@ fn only_whole_events_while_writers_overwrite() {
         let recovered = recover(&found, 0);
         assert_eq!(recovered.damages, []);
         assert!(recovered.numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{:?}", recovered.numbers);
+    }
+}
+
+/// Memory that a writer changes between two reads.
+struct Changing<'a> {
+    before: &'a [u8],
+    after: &'a [u8],
+    /// Reads that see what was before.
+    left: Cell<u32>,
+}
+
+impl Memory for Changing<'_> {
+    fn read(&self, address: u64, len: usize) -> Option<Vec<u8>> {
+        let bytes = if self.left.get() == 0 { self.after } else { self.before };
+        self.left.set(self.left.get().saturating_sub(1));
+        bytes.read(address, len)
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+/// A region's bytes before an event that needs another sub-buffer, and after it; and the event's number.
+fn switched(written: &Written, round: usize) -> (Vec<u8>, Vec<u8>, u64) {
+    let geometry = written.region.geometry();
+    let head = || written.region.buffer(0).control().head.load(Relaxed);
+    let (mut switches, mut number) = (0, 0);
+    loop {
+        let (before, sequence) = (written.bytes(), geometry.sequence(head()));
+        assert!(emit(&written.region, 0, number));
+        switches += usize::from(geometry.sequence(head()) != sequence);
+        if switches == round {
+            return (before, written.bytes(), number);
+        }
+        number += 1;
+    }
+}
+
+/// A writer is interrupted while it closes a sub-buffer, and continues between any two reads: its size is an
+/// earlier lap's at first, or 0.
+#[test]
+fn a_sub_buffer_that_is_closed_while_it_is_read() {
+    for (geometry, round) in (1..=11).flat_map(|round| {
+        let geometry = Geometry::new(1, 4, 1024).unwrap();
+        [(geometry.overwriting(), round), (geometry, round.min(3))]
+    }) {
+        let written = Written::new(geometry, Protocol::Smp, 0);
+        let (before, after, number) = switched(&written, round);
+        let head = geometry.control_offset(0) + offset_of!(CpuControl, head);
+        let position = u64::from_le_bytes(before[head..head + 8].try_into().unwrap());
+        let sub_buffer = geometry.physical(position) * geometry.sub_buffer_bytes();
+        let end = geometry.control_offset(0) + CONTROL + sub_buffer + offset_of!(SubBufferHeader, end);
+        // It has reserved its event in the next one; then, it has stored the end of this one.
+        let mut reserved = before;
+        reserved[head..head + 8].copy_from_slice(&after[head..head + 8]);
+        let mut ended = reserved.clone();
+        ended[end..end + 8].copy_from_slice(&after[end..end + 8]);
+        for before in [&reserved, &ended] {
+            for reads in 0.. {
+                let memory = Changing { before, after: &after, left: Cell::new(0) };
+                let found = Found::open(&memory, 0, after.len() as u64).unwrap();
+                memory.left.set(reads);
+                let recovered = recover(&found, 0);
+                let numbers = recovered.numbers;
+                assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{reads} reads: {numbers:?}");
+                assert!(numbers.last() >= Some(&(number - 1)), "{reads} reads: up to {:?}", numbers.last());
+                let is_unfinished = recovered.damages.iter().all(|one| one.cause == DamageCause::Unfinished);
+                assert!(is_unfinished, "{reads} reads: {:?}", recovered.damages);
+                if memory.left.get() > 0 {
+                    break;
+                }
+            }
+        }
     }
 }
 
