@@ -124,7 +124,8 @@ fn has_a_plugin(program: &mut Resident, folder: &Path) {
     assert_eq!(program.order(&format!("load {}", plugin.display())), "loaded");
     let before = program.state();
     let recorder = Recorder::start(&folder.join("both"), program.pid, &[], 2);
-    wait_until("both copies have their classes", || program.order("reported") == "4");
+    wait_until("it has reported its state", || program.order("reported") == "4");
+    wait_until("the plug-in has its classes", || is_on(program.pid, "plugin:step"));
     program.order("emit 5");
     program.order("plugin 7");
     let trace = recorder.trace().to_owned();

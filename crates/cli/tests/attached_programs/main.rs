@@ -18,7 +18,7 @@ mod with;
 mod yama;
 
 use harness::{Printed, RunExt};
-use resident::{PROGRAM, Recorder, Resident, agents, count, waits_in_vain};
+use resident::{PROGRAM, Recorder, Resident, agents, count, is_on, waits_in_vain};
 use serde_json::Value;
 use std::process::Command;
 use std::time::Instant;
@@ -179,7 +179,8 @@ fn every_copy_joins() {
     program.order(&format!("load {}", plugin.display()));
     let before = program.state();
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &[], 2);
-    wait_until("both copies have their classes", || program.order("reported") == "1");
+    wait_until("it has reported its state", || program.order("reported") == "1");
+    wait_until("the plug-in has its classes", || is_on(program.pid, "plugin:step"));
     program.order("emit 5");
     program.order("plugin 7");
     let trace = recorder.trace().to_owned();
@@ -206,12 +207,7 @@ fn rules_change_and_sites_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Resident::start();
     let recorder = Recorder::start(&folder.path().join("t"), program.pid, &["-e", "resident:answer"], 1);
-    let on = || {
-        let sites =
-            harness::run(&["sites", "--format", "csv", "-e", "resident:step", &program.pid.to_string()]);
-        assert!(sites.status.success());
-        String::from_utf8(sites.stdout).unwrap().contains(",on,")
-    };
+    let on = || is_on(program.pid, "resident:step");
     assert!(!on());
     // Of whichever process one thinks.
     for pid in [recorder.pid(), program.pid.to_string()] {

@@ -1,8 +1,11 @@
 /* As crates/tracewing/tests/programs/resident.rs, in C: the orders `emit`, `fork`, `load`, `plugin` and `reported`. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,11 +26,42 @@ static void steps(uint32_t count) {
         TRACEWING_EMIT(step, number);
 }
 
-/* Forks a child that emits after half a second, as does its own child. */
+/* In a forked child: waits until each thread of the agent sleeps in `read`, as it does once it has joined; for half a
+ * second if there is none. */
+static void wait_for_agents(void) {
+    for (int look = 0; look < 60000; look++) {
+        DIR *tasks = opendir("/proc/self/task");
+        struct dirent *task;
+        int agents = 0, asleep = 0;
+        while (tasks && (task = readdir(tasks))) {
+            char path[300], call[16] = "";
+            FILE *file;
+            if (task->d_name[0] == '.' || atoi(task->d_name) == getpid())
+                continue;
+            agents++;
+            snprintf(path, sizeof path, "/proc/self/task/%s/syscall", task->d_name);
+            if ((file = fopen(path, "r"))) {
+                char *end = NULL;
+                if (fgets(call, sizeof call, file) && strtol(call, &end, 10) == SYS_read)
+                    asleep += end != call;
+                fclose(file);
+            }
+        }
+        if (tasks)
+            closedir(tasks);
+        if (agents == 0)
+            usleep(500000);
+        if (agents == asleep)
+            return;
+        usleep(1000);
+    }
+}
+
+/* Forks a child that emits once it has joined, as does its own child. */
 static int forked(uint32_t count, int generations) {
     pid_t child = fork();
     if (child == 0) {
-        usleep(500000);
+        wait_for_agents();
         steps(count);
         _exit(generations > 1 ? forked(count, generations - 1) : 0);
     }

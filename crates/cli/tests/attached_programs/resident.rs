@@ -187,6 +187,14 @@ pub fn waits_in_vain(pid: u32) -> bool {
     agents_in_read(pid).contains(&true)
 }
 
+/// Whether the places of an event in a process are on, which an agent does once its recorder has granted the
+/// event's class.
+pub fn is_on(pid: u32, event: &str) -> bool {
+    let sites = harness::run(&["sites", "--format", "csv", "-e", event, &pid.to_string()]);
+    assert!(sites.status.success(), "{}", sites.notes());
+    sites.stdout.windows(4).any(|cell| cell == b",on,")
+}
+
 /// How many events of a name a trace has.
 pub fn count(trace: &Path, name: &str) -> usize {
     let output = harness::run(&["list", "--format", "csv", "-e", name, trace.to_str().unwrap()]);

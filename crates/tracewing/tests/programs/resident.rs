@@ -8,7 +8,7 @@
 //! | `emit N` | emits N events | `emitted` |
 //! | `thread N` | a new thread does | `emitted` |
 //! | `keep N` | a new thread does, and stays | `emitted` |
-//! | `fork N` | a child does, and its child; each waits for half a second before it | the child's status |
+//! | `fork N` | a child does, and its child; each waits before it until it has joined | the child's status |
 //! | `fork_load PATH` | a child loads the plug-in, which emits 3 events | the child's status |
 //! | `exec` | a child executes this program again, which gets all further orders | `ready` |
 //! | `load PATH` | loads the plug-in (`plugin.rs`), again if it is loaded | `loaded` |
@@ -18,6 +18,7 @@
 
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -56,6 +57,26 @@ fn fork(child: impl FnOnce()) -> i32 {
             while unsafe { libc::waitpid(pid, &mut status, 0) } != pid {}
             status
         }
+    }
+}
+
+/// In a forked child: waits until each thread of the agent sleeps in `read`, as it does once it has joined;
+/// for half a second if there is none.
+fn wait_for_agents() {
+    let in_read = format!("{} ", libc::SYS_read);
+    for _ in 0..60_000 {
+        // The number as `/proc` shows it: the process may be in a namespace.
+        let own = std::fs::read_link("/proc/self").unwrap_or_default();
+        let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let agents: Vec<_> = tasks.map(|task| task.path()).filter(|task| !task.ends_with(&own)).collect();
+        let call = |agent: &PathBuf| std::fs::read_to_string(agent.join("syscall")).unwrap_or_default();
+        if agents.is_empty() {
+            return std::thread::sleep(Duration::from_millis(500));
+        }
+        if agents.iter().all(|agent| call(agent).starts_with(&in_read)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -119,7 +140,7 @@ fn main() {
             }
             "fork" => {
                 let work = move || {
-                    std::thread::sleep(Duration::from_millis(500));
+                    wait_for_agents();
                     steps(number);
                 };
                 fork(move || {
