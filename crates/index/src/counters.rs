@@ -22,12 +22,25 @@ struct Reading {
     last: Option<(u64, Timestamp)>,
 }
 
+/// A stream of counters: its trace by UUID, or by name if it has none, the stream's class, and its number in
+/// that. While the recording is made, its place among all streams changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Stream(Result<[u8; 16], String>, u64, u64);
+
+impl Stream {
+    fn of(event: &EventRef<'_>) -> Self {
+        let (trace, stream) = (event.trace(), event.stream());
+        let uuid = trace.class().uuid.ok_or_else(|| trace.name().to_owned());
+        Stream(uuid, stream.class_id(), stream.id())
+    }
+}
+
 /// A row of a counter. Archives of a recording share it; recorders that run at the same time have one each.
 #[derive(Debug, Clone)]
 struct Shown {
     row: TrackId,
     /// The stream that it shows, and when that was read last.
-    stream: usize,
+    stream: Stream,
     until: Timestamp,
 }
 
@@ -37,13 +50,13 @@ pub(crate) struct Counts {
     values: Vec<(String, u64)>,
     /// The CPU that they are of, if they are of one.
     cpu: Option<Cpu>,
-    stream: usize,
+    stream: Stream,
 }
 
 impl Counts {
     pub(crate) fn of(event: &EventRef<'_>) -> Self {
         let (values, cpu) = counted(event);
-        Counts { values, cpu, stream: event.stream_index() }
+        Counts { values, cpu, stream: Stream::of(event) }
     }
 }
 
@@ -51,7 +64,7 @@ impl Counts {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
     /// The last reading by stream, CPU and name.
-    counts: HashMap<(usize, Option<Cpu>, String), (u64, Timestamp)>,
+    counts: HashMap<(Stream, Option<Cpu>, String), (u64, Timestamp)>,
     /// By CPU and name.
     rows: HashMap<(Option<Cpu>, String), Vec<Shown>>,
     frequencies: BTreeMap<Cpu, Reading>,
@@ -71,7 +84,7 @@ impl Counters {
         states: &mut States<Builder<'_>>,
     ) {
         for (name, value) in values {
-            let last = self.counts.insert((stream, cpu, name.clone()), (value, time));
+            let last = self.counts.insert((stream.clone(), cpu, name.clone()), (value, time));
             let shown = self.rows.entry((cpu, name.clone())).or_default();
             let own = shown.iter().position(|shown| shown.stream == stream);
             // Another stream has ended, or its row would have been read since.
@@ -83,12 +96,12 @@ impl Counters {
                 None => {
                     let unit = if name == CLOCK { "ns/s" } else { "/s" };
                     let Some(row) = new_row(&mut self.numbers, cpu, &name, unit, states) else { continue };
-                    shown.push(Shown { row, stream, until: time });
+                    shown.push(Shown { row, stream: stream.clone(), until: time });
                     shown.len() - 1
                 }
             };
             let shown = &mut shown[place];
-            (shown.stream, shown.until) = (stream, time);
+            (shown.stream, shown.until) = (stream.clone(), time);
             // Values that cannot be are of no use.
             if let Some((before, since)) = last
                 && since < time

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use tracewing_ctf::model::{EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass};
 use tracewing_index::{Cache, Changes, Index, Look, RowId, RowKind};
 use tracewing_trace::Recording;
+use tracewing_vocabulary::environment;
 
 const DESCRIPTION: &str = "tracewing.json";
 
@@ -272,4 +273,66 @@ fn tasks_of_a_name_keep_their_row() {
     let numbers =
         |names: Groups| names.into_iter().map(|(name, (_, number))| (name, number)).collect::<Vec<_>>();
     assert_eq!(numbers(last.1), numbers(groups(&left)));
+}
+
+/// Readings of the counter `cycles`, each after so many milliseconds.
+fn readings(instance: u64, seq: u64, readings: &[(u64, u64)]) -> Vec<u8> {
+    let stamp = |ms: u64| ms * 1_000_000;
+    let event = |(ms, cycles): &(u64, u64)| Event {
+        stamp: stamp(*ms),
+        id: 0,
+        tid: 0,
+        payload: cycles.to_le_bytes().to_vec(),
+    };
+    let (begin, end) = (readings[0].0, readings[readings.len() - 1].0);
+    let packet = Packet { seq, ..Packet::new(2, instance, stamp(begin), stamp(end)) };
+    packet.bytes(&readings.iter().map(event).collect::<Vec<_>>())
+}
+
+/// Counters count on when another stream comes that is before theirs.
+#[test]
+fn counters_continue_when_streams_have_other_places() {
+    let place = tempfile::tempdir().unwrap();
+    let trace = place.path().join("trace");
+    let mut of = class(Some(2), 1_000_000_000);
+    of.set_env(environment::DOMAIN, "profile".to_owned());
+    of.set_env(environment::PROFILE_COUNTERS, environment::OF_TREE.to_owned());
+    let payload = StructureClass::new().with("cycles", FieldClass::unsigned(64));
+    of.data_stream_classes[0].event_record_classes =
+        vec![EventRecordClass::new(0, "profile:counters").with_payload(payload)];
+    let stream = |cpu: u32| trace.join(format!("profile/cpu_{cpu}"));
+    write_trace(&trace.join("profile"), &of, &[("cpu_1", readings(1, 0, &[(1, 1_000), (2, 3_000)]))]);
+    describe("recording", &trace);
+    let lock = fs::File::open(&trace).unwrap();
+    lock.lock().unwrap();
+    let (mut events, mut has_ended, mut is_anew) = (2, false, false);
+    let mut watch = |look| {
+        match look {
+            Look::Grown(index, _) if index.tail().events == events && events == 2 => {
+                let mut other = fs::File::options().append(true).open(stream(1)).unwrap();
+                other.write_all(&readings(1, 1, &[(4, 13_000), (9, 14_000)])).unwrap();
+                fs::write(place.path().join("part"), readings(0, 0, &[(5, 500_000), (8, 600_000)])).unwrap();
+                fs::rename(place.path().join("part"), stream(0)).unwrap();
+                events = 6;
+            }
+            Look::Grown(index, _) if index.tail().events == events => {
+                describe("complete", &trace);
+                has_ended = true;
+            }
+            Look::Reads(progress) => is_anew |= has_ended && progress.done == 0,
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    };
+    let followed = Cache::new(Some(&place.path().join("followed"))).unwrap();
+    let inputs = std::slice::from_ref(&trace);
+    let left = followed.follow(inputs, &mut watch).unwrap().expect("it has ended");
+    assert!(!is_anew);
+    let made = Cache::new(Some(&place.path().join("made"))).unwrap();
+    let recording = Recording::open(inputs).unwrap();
+    made.make(&recording, &mut |_| ControlFlow::Continue(())).unwrap();
+    let bytes = |cache: &Cache| fs::read(cache.path_of(&recording)).unwrap();
+    assert!(bytes(&followed) == bytes(&made), "the indexes differ");
+    assert_eq!(left.tail().events, 6);
+    assert!(left.rows().any(|(_, row)| matches!(row.kind, RowKind::Counter(_))));
 }
