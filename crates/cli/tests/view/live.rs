@@ -5,14 +5,15 @@ use crate::cdp::{Browser, opened_with};
 use crate::client::{self, Viewer};
 use crate::harness::{self, traceable};
 use serde_json::{Value, json as object};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tracewing_testing::{NOBODY, Printed, RunExt, installed, is_root, signal, wait_until};
 
 /// A recording of a shell that works, sleeps and starts programs by turns, until it is stopped or dropped.
-struct Recorded {
-    folder: tempfile::TempDir,
+pub struct Recorded {
+    pub folder: tempfile::TempDir,
     recorder: Child,
 }
 
@@ -25,9 +26,15 @@ impl Recorded {
     }
 
     fn of(script: &str) -> Self {
+        Self::with(&[], script)
+    }
+
+    /// The same with options of the recorder.
+    pub fn with(options: &[&str], script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = harness::tracewing();
-        command.current_dir(folder.path()).args(["record", "-q", "-o", "t"]).args(["--", "sh", "-c", script]);
+        command.current_dir(folder.path()).args(["record", "-q", "-o", "t"]).args(options);
+        command.args(["--", "sh", "-c", script]);
         tracewing_testing::with_default_signals(&mut command);
         let recorder = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let this = Self { folder, recorder };
@@ -38,11 +45,11 @@ impl Recorded {
         this
     }
 
-    fn trace(&self) -> PathBuf {
+    pub fn trace(&self) -> PathBuf {
         self.folder.path().join("t")
     }
 
-    fn ends(&mut self) {
+    pub fn ends(&mut self) {
         fs::write(self.folder.path().join("stop"), "").unwrap();
         assert!(self.recorder.wait().unwrap().success());
     }
@@ -56,7 +63,7 @@ impl Drop for Recorded {
 }
 
 /// The viewer of a recording that runs.
-fn follow(named: &Path, arguments: &[&str]) -> Viewer {
+pub fn follow(named: &Path, arguments: &[&str]) -> Viewer {
     Viewer::with(named, tempfile::tempdir().unwrap(), 0, arguments)
 }
 
@@ -65,7 +72,7 @@ fn live(viewer: &Viewer) -> Value {
 }
 
 /// Waits until there have been so many more indexes.
-fn wait_for_more(viewer: &Viewer, count: u64) {
+pub fn wait_for_more(viewer: &Viewer, count: u64) {
     let first = live(viewer)["version"].as_u64().unwrap();
     wait_until("the index grows", || {
         let now = live(viewer);
@@ -74,9 +81,22 @@ fn wait_for_more(viewer: &Viewer, count: u64) {
     });
 }
 
-fn wait_for_end(viewer: &Viewer) {
+pub fn wait_for_end(viewer: &Viewer) {
     wait_until("the viewer sees the end", || live(viewer)["is_live"] == false);
     assert_eq!(live(viewer)["why"], Value::Null);
+}
+
+/// The runs of each row in a picture.
+fn runs(bytes: &[u8]) -> BTreeMap<u64, Vec<Vec<u8>>> {
+    let number = |at: usize| u64::from(u32::from_le_bytes(*bytes[at..].first_chunk().unwrap()));
+    let (mut rows, mut at) = (BTreeMap::new(), 0);
+    while at < bytes.len() {
+        let (row, count) = (number(at), number(at + 4) as usize);
+        let runs = bytes[at + 8..at + 8 + count * 28].chunks(28).map(<[u8]>::to_vec).collect();
+        assert_eq!(rows.insert(row, runs), None);
+        at += 8 + count * 28;
+    }
+    rows
 }
 
 /// All that two viewers say of their recordings, in some windows.
@@ -97,8 +117,14 @@ pub fn compare(one: &Viewer, other: &Viewer) {
         assert_eq!(one.ask("statistics", &window), other.ask("statistics", &window), "{window}");
         for some in rows.chunks(200) {
             let asked = object!({ "shift": shift, "first": from >> shift, "count": 300, "rows": some });
-            let asked = asked.to_string();
-            assert_eq!(one.bytes("rows", &asked), other.bytes("rows", &asked), "{asked}");
+            let all = [one, other].map(|viewer| runs(&viewer.bytes("rows", &asked.to_string())));
+            let [here, there] = &all;
+            for row in some {
+                let of = |all: &BTreeMap<u64, Vec<Vec<u8>>>| all.get(row).cloned();
+                let track = tracks["rows"].as_array().unwrap().iter().find(|track| track["id"] == *row);
+                assert_eq!(of(here), of(there), "row {row} of {from} in 2^{shift} ns: {track:?}");
+            }
+            assert_eq!(here.len(), there.len());
             let asked = object!({ "from": from, "to": to, "rows": some }).to_string();
             assert_eq!(one.ask("spans", &asked), other.ask("spans", &asked), "{asked}");
         }

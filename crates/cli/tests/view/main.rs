@@ -1,6 +1,9 @@
 //! `tracewing view`: its server answers only the user, with what other commands say, and the page in a
 //! browser shows that.
 
+#[path = "../sweep/commands.rs"]
+#[allow(dead_code, reason = "the lists of what may differ are of the other tests")]
+mod commands;
 #[path = "../../../trace/tests/common/mod.rs"]
 mod common;
 #[path = "../harness/mod.rs"]
@@ -27,6 +30,7 @@ mod groups;
 mod held;
 mod kin;
 mod late;
+mod left;
 mod live;
 mod memory;
 mod newcomer;
