@@ -24,6 +24,7 @@ mod compare;
 mod conditions;
 mod counters;
 mod counts;
+mod drawn;
 mod errors;
 mod filling;
 mod groups;
