@@ -100,6 +100,9 @@ pub struct View {
     /// Only what following a recording costs its recorder, and how late the page is
     #[arg(long, conflicts_with_all = ["small", "recording"])]
     live: bool,
+    /// Tasks of the recording that is made, which then has at least 20 events for each [default: 100000]
+    #[arg(long, value_name = "N", conflicts_with_all = ["recording", "live"])]
+    tasks: Option<u64>,
     /// A recording instead of one that is made
     #[arg(long, value_name = "TRACE")]
     recording: Option<PathBuf>,
@@ -427,6 +430,9 @@ fn view(options: &View) -> Result<()> {
     }
     if options.live {
         bench.arg("--live");
+    }
+    if let Some(tasks) = options.tasks {
+        bench.args(["--tasks", &tasks.to_string()]);
     }
     if let Some(recording) = &options.recording {
         bench.arg("--recording").arg(recording);

@@ -38,6 +38,8 @@ use std::time::Duration;
 /// Tasks and threads of the recording.
 const TASKS: u64 = 100_000;
 const THREADS: u64 = 1000;
+/// Events for each task, at least, if a number of tasks is given.
+const EVENTS: u64 = 20;
 /// Size of the page, in pixels.
 const WIDTH: u32 = 1920;
 const HEIGHT: u32 = 1080;
@@ -58,6 +60,9 @@ pub struct Options {
     /// Only what following a recording costs its recorder, and how late the page is
     #[arg(long, conflicts_with_all = ["small", "recording"])]
     live: bool,
+    /// Tasks of the recording that is made, which then has at least 20 events for each [default: 100000]
+    #[arg(long, value_name = "N", conflicts_with = "recording")]
+    tasks: Option<u64>,
     /// A recording instead of one that is made
     #[arg(long, value_name = "TRACE")]
     recording: Option<PathBuf>,
@@ -141,7 +146,8 @@ pub fn run(options: &Options) -> Result<()> {
         Some(recording) => recording.clone(),
         None => {
             let recording = folder.path().join("recording");
-            trace::make(&recording, size.events, Lives::of(size.events, TASKS, THREADS))?;
+            let events = size.events.max(options.tasks.unwrap_or(0).saturating_mul(EVENTS));
+            trace::make(&recording, events, Lives::of(events, options.tasks.unwrap_or(TASKS), THREADS))?;
             recording
         }
     };
