@@ -11,9 +11,10 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::geteuid;
 
 use crate::Refused;
+use crate::dir::found;
 
 /// Name of the file. It stays: if it were removed, two processes could lock two files.
-const NAME: &str = ".tracewing.lock";
+pub const LOCK_FILE: &str = ".tracewing.lock";
 
 /// The lock, until this is dropped. The folder must be one that only this user can write to.
 #[derive(Debug)]
@@ -42,6 +43,22 @@ impl Exclusive {
             locked => Ok(Some(locked.map(|()| Self(file))?)),
         }
     }
+
+    /// Whether a process of the folder's user holds the lock. This process may write nowhere.
+    ///
+    /// # Errors
+    /// The system cannot say now: this process has too many descriptors, for example.
+    pub fn is_held(folder: impl AsFd) -> io::Result<bool> {
+        let folder = folder.as_fd();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Some(file) = found(openat(folder, LOCK_FILE, flags, Mode::empty()))? else { return Ok(false) };
+        let data = fstat(&file)?;
+        let is_file = FileType::from_raw_mode(data.st_mode as RawMode).is_file();
+        // No other user can open it.
+        let is_private = data.st_uid == fstat(folder)?.st_uid && data.st_mode & 0o077 == 0;
+        let is_held = flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
+        Ok(is_file && is_private && is_held)
+    }
 }
 
 impl Drop for Exclusive {
@@ -54,7 +71,7 @@ impl Drop for Exclusive {
 fn file(folder: impl AsFd) -> io::Result<OwnedFd> {
     // Opening a pipe must not wait.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = openat(folder, NAME, flags, Mode::RUSR | Mode::WUSR)?;
+    let file = openat(folder, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR)?;
     let data = fstat(&file)?;
     if !FileType::from_raw_mode(data.st_mode as RawMode).is_file() {
         return Err(Refused::NotAFile.into());
@@ -79,17 +96,35 @@ mod tests {
         let other = File::open(place.path()).unwrap();
         flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
         let first = Exclusive::wait(&folder).unwrap();
-        assert_eq!(fs::metadata(place.path().join(NAME)).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(place.path().join(LOCK_FILE)).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(Exclusive::attempt(&folder).unwrap().is_none());
         drop(first);
         assert!(Exclusive::attempt(&folder).unwrap().is_some());
     }
 
     #[test]
+    fn whether_it_is_held_is_seen_without_waiting_or_making_anything() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = File::open(place.path()).unwrap();
+        assert!(!Exclusive::is_held(&folder).unwrap() && !place.path().join(LOCK_FILE).exists());
+        flock(&folder, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let first = Exclusive::wait(&folder).unwrap();
+        assert!(Exclusive::is_held(&folder).unwrap() && Exclusive::is_held(&folder).unwrap());
+        // A file that others can open says nothing.
+        let allow =
+            |mode| fs::set_permissions(place.path().join(LOCK_FILE), fs::Permissions::from_mode(mode));
+        allow(0o640).unwrap();
+        assert!(!Exclusive::is_held(&folder).unwrap());
+        allow(0o600).unwrap();
+        drop(first);
+        assert!(!Exclusive::is_held(&folder).unwrap() && Exclusive::attempt(&folder).unwrap().is_some());
+    }
+
+    #[test]
     fn what_is_in_the_place_of_the_file_is_refused() {
         let place = tempfile::tempdir().unwrap();
         let folder = File::open(place.path()).unwrap();
-        let at = place.path().join(NAME);
+        let at = place.path().join(LOCK_FILE);
         symlink("elsewhere", &at).unwrap();
         assert!(Exclusive::wait(&folder).is_err() && !place.path().join("elsewhere").exists());
         fs::remove_file(&at).unwrap();

@@ -37,7 +37,7 @@ mod tree;
 
 pub use create::Made;
 pub use dir::Dir;
-pub use exclusive::Exclusive;
+pub use exclusive::{Exclusive, LOCK_FILE};
 pub use missing::Missing;
 pub use output::OutputFile;
 pub use private::Unfinished;

@@ -201,7 +201,7 @@ pub(crate) fn absolute(path: &std::path::Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::share::tests::ends;
+    use crate::share::tests::Living;
     use std::num::NonZeroUsize;
     use std::path::Path;
     use tracewing_consumer::description::{Removed, State};
@@ -270,14 +270,14 @@ mod tests {
         (0..6).for_each(|_| take(&mut flight).unwrap());
         assert_eq!(on_disk(&own), 6);
         let (other, _) = Dir::create(&session.join("other")).unwrap();
-        other.lock();
+        let other = Living::begins(other);
         flight.look(flight.next_look - Duration::from_nanos(1)).unwrap();
         assert_eq!(on_disk(&own), 6, "it has looked just now");
         flight.look(flight.next_look).unwrap();
         assert_eq!(on_disk(&own), 3, "the other one has a half");
         take(&mut flight).unwrap();
         assert_eq!(on_disk(&own), 3);
-        ends(other);
+        other.ends();
         (0..6).for_each(|_| take(&mut flight).unwrap());
         assert_eq!((on_disk(&own), flight.totals.removed.count), (6, 7), "it has all again");
     }
@@ -293,7 +293,7 @@ mod tests {
         (0..2).for_each(|_| take(&mut flight).unwrap());
         assert_eq!(on_disk(&moved.join("own")), 6);
         let (other, _) = Dir::create(&moved.join("other")).unwrap();
-        other.lock();
+        let _other = Living::begins(other);
         flight.look(flight.next_look).unwrap();
         assert_eq!(on_disk(&moved.join("own")), 3, "the other one has a half");
     }

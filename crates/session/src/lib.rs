@@ -21,7 +21,6 @@
 //! | `processes` | processes that ran already and are recorded |
 //! | `ask` | a running recording, as other processes see it |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
-//! | `writer` | whether a recorder writes to a folder |
 //! | [`change`] | changes of a running recording |
 //! | `limits` | what a process, a user and all users may take |
 //! | `refusal` | why a process that runs already is not recorded |
@@ -126,7 +125,6 @@ mod system;
 mod threads;
 mod timers;
 mod trigger;
-mod writer;
 
 #[doc(hidden)]
 pub use attached::calls_of_programs;
@@ -139,4 +137,3 @@ pub use recorder::{Observer, Progress, record};
 pub use refusal::Refusal;
 pub use signals::is_ignored;
 pub use socket::MOST_RECORDERS;
-pub use writer::is_written;

@@ -1,10 +1,10 @@
 //! What the snapshots of a flight recorder may have of the room that the channels of a session share.
 //!
 //! Channels come and go while a session is started, so each flight recorder looks at the session's folder:
-//! which of the recorders there live (they hold locks on their folders), and of what kind they are. What
-//! has ended keeps what it has written. Of the rest, the snapshots of all flight recorders have a half, or
-//! all if no other channel lives, and each recorder has an equal part of that. The archives of other channels
-//! make room for what the snapshots have ([`crate::shared`]).
+//! which of the recorders there live (each holds a lock that no other user can hold, [`Exclusive`]), and of
+//! what kind they are. What has ended keeps what it has written. Of the rest, the snapshots of all flight
+//! recorders have a half, or all if no other channel lives, and each recorder has an equal part of that. The
+//! archives of other channels make room for what the snapshots have ([`crate::shared`]).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::geteuid;
 use tracewing_consumer::description::{DESCRIPTION, IS_TRIGGER};
 use tracewing_consumer::folder::USER;
-use tracewing_files::{Dir, Tree};
+use tracewing_files::{Dir, Exclusive, Tree};
 
 use crate::archive_names::FOLDER;
 
@@ -105,7 +105,7 @@ impl Share {
     }
 
     fn kind(&mut self, name: &OsString, folder: &Dir) -> io::Result<Kind> {
-        if !folder.is_locked() {
+        if !Exclusive::is_held(folder)? {
             self.known.remove(name);
             return Ok(Kind::Ended);
         }
@@ -144,26 +144,38 @@ impl Share {
 pub(crate) mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    use tracewing_files::LOCK_FILE;
     use tracewing_testing::wait_until;
 
     const MOST: u64 = 10_000;
 
-    /// A recorder's folder, which lives as long as what is given.
-    fn recorder(session: &Path, name: &str, description: Option<&str>) -> Dir {
-        let (dir, _) = Dir::create(&session.join(name)).unwrap();
+    /// A recorder, which lives as long as this.
+    pub(crate) struct Living {
+        pub(crate) folder: Dir,
+        lock: Exclusive,
+    }
+
+    impl Living {
+        pub(crate) fn begins(folder: Dir) -> Self {
+            Self { lock: Exclusive::wait(&folder).unwrap(), folder }
+        }
+
+        /// Until a child that another test has just made executes a program, it has the lock, too.
+        pub(crate) fn ends(self) {
+            drop(self.lock);
+            wait_until("the lock is not held", || !Exclusive::is_held(&self.folder).unwrap());
+        }
+    }
+
+    fn recorder(session: &Path, name: &str, description: Option<&str>) -> Living {
+        let (folder, _) = Dir::create(&session.join(name)).unwrap();
         if let Some(text) = description {
             fs::write(session.join(name).join(DESCRIPTION), text).unwrap();
         }
-        dir.lock();
-        dir
-    }
-
-    /// Its recorder ends. Until a child that another test has just made executes a program, it has the lock,
-    /// too.
-    pub(crate) fn ends(folder: Dir) {
-        let path = folder.path().to_owned();
-        drop(folder);
-        wait_until("the folder is not locked", || !Dir::parent(&path).unwrap().is_locked());
+        Living::begins(folder)
     }
 
     fn write(session: &Path, file: &str, bytes: usize) {
@@ -176,7 +188,7 @@ pub(crate) mod tests {
         let place = tempfile::tempdir().unwrap();
         let session = place.path();
         let own = recorder(session, "own", None);
-        let mut share = Share::new(MOST, &own);
+        let mut share = Share::new(MOST, &own.folder);
         let mut now = Instant::now();
         let mut bytes = || {
             now += ENDED;
@@ -197,11 +209,11 @@ pub(crate) mod tests {
         let of_trigger = fs::metadata(session.join("hit").join(DESCRIPTION)).unwrap().len();
         assert_eq!(bytes(), (MOST - 100 - of_trigger) / 4, "what has fired");
 
-        ends(channel);
+        channel.ends();
         assert_eq!(bytes(), (MOST - 100 - of_trigger - 4000) / 2, "what has ended keeps what it has");
-        ends(flight);
+        flight.ends();
         assert_eq!(bytes(), MOST - 100 - of_trigger - 4300);
-        ends(trigger);
+        trigger.ends();
         assert_eq!(bytes(), MOST - 100 - of_trigger - 4300);
         write(session, "ended/archives/x", 20_000);
         assert_eq!(bytes(), 0, "there is no more room");
@@ -212,7 +224,7 @@ pub(crate) mod tests {
         let place = tempfile::tempdir().unwrap();
         let session = place.path();
         let own = recorder(session, "own", None);
-        let mut share = Share::new(MOST, &own);
+        let mut share = Share::new(MOST, &own.folder);
         let now = Instant::now();
         let begins = recorder(session, "begins", None);
         fs::create_dir(session.join("begins").join(USER)).unwrap();
@@ -221,7 +233,7 @@ pub(crate) mod tests {
         let text = format!("{{\n  \"command\": [\n    \"{}\"", IS_TRIGGER.replace('"', "\\\""));
         fs::write(session.join("begins").join(DESCRIPTION), text).unwrap();
         assert_eq!(share.bytes(now), MOST / 2);
-        ends(begins);
+        begins.ends();
         assert!(share.bytes(now) < MOST);
     }
 
@@ -230,7 +242,7 @@ pub(crate) mod tests {
         let place = tempfile::tempdir().unwrap();
         let session = place.path();
         let own = recorder(session, "own", None);
-        let mut share = Share::new(MOST, &own);
+        let mut share = Share::new(MOST, &own.folder);
         let (now, later) = (Instant::now(), Instant::now() + ENDED);
         write(session, "channel/archives/x", 1000);
         write(session, &format!("channel/{DESCRIPTION}"), 0);
@@ -239,11 +251,10 @@ pub(crate) mod tests {
         assert_eq!(share.bytes(now + ENDED / 2), MOST - 1000, "it is known");
         assert_eq!(share.bytes(later), MOST - 2000);
         // A recorder that has lived since has written more.
-        let channel = Dir::parent(session).unwrap().below("channel").unwrap();
-        channel.lock();
+        let channel = Living::begins(Dir::parent(session).unwrap().below("channel").unwrap());
         assert_eq!(share.bytes(later), MOST / 2);
         write(session, "channel/archives/z", 1000);
-        ends(channel);
+        channel.ends();
         assert_eq!(share.bytes(later), MOST - 3000);
         // Another one gets the name.
         fs::remove_dir_all(session.join("channel")).unwrap();
@@ -260,7 +271,7 @@ pub(crate) mod tests {
         let session = place.path().join("start");
         fs::create_dir(&session).unwrap();
         let own = recorder(&session, "own", None);
-        let mut share = Share::new(MOST, &own);
+        let mut share = Share::new(MOST, &own.folder);
         fs::rename(&session, place.path().join("moved")).unwrap();
         fs::create_dir(&session).unwrap();
         let _others = ["1", "2", "3"].map(|name| recorder(&session, name, None));
@@ -272,6 +283,37 @@ pub(crate) mod tests {
         assert_eq!(share.bytes(now), MOST / 2, "what cannot be read is as before");
     }
 
+    /// Another user that can read the folders of recorders.
+    #[test]
+    fn a_lock_of_another_user_makes_no_recorder_live() {
+        let place = tempfile::tempdir().unwrap();
+        let session = place.path();
+        let own = recorder(session, "own", None);
+        let mut share = Share::new(MOST, &own.folder);
+        let now = Instant::now();
+        let ended = recorder(session, "channel", Some(""));
+        write(session, "channel/archives/x", 1000);
+        assert_eq!(share.bytes(now), MOST / 2);
+        ended.ends();
+        let mut locks = Command::new("flock");
+        locks.args(["-x", "-n"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        if tracewing_testing::am_root() {
+            fs::set_permissions(session, fs::Permissions::from_mode(0o755)).unwrap();
+            fs::set_permissions(session.join("channel"), fs::Permissions::from_mode(0o755)).unwrap();
+            locks.uid(tracewing_testing::NOBODY).gid(tracewing_testing::NOBODY);
+            let mut lock = Command::new("flock");
+            lock.args(["-n", "-s"]).arg(session.join("channel").join(LOCK_FILE)).arg("true");
+            let refused = lock.uid(tracewing_testing::NOBODY).output().unwrap();
+            assert!(!refused.status.success() && !refused.stderr.is_empty(), "it cannot open the file");
+        }
+        let mut holder = locks.arg(session.join("channel")).args(["sh", "-c", "echo; cat"]).spawn().unwrap();
+        assert_eq!(holder.stdout.as_mut().unwrap().read(&mut [0]).unwrap(), 1);
+        assert!(Dir::parent(session).unwrap().below("channel").unwrap().is_locked());
+        assert_eq!(share.bytes(now), MOST - 1000, "what has ended keeps what it has");
+        drop(holder.stdin.take());
+        holder.wait().unwrap();
+    }
+
     #[test]
     fn what_belongs_to_another_user_takes_nothing() {
         if !tracewing_testing::am_root() {
@@ -281,7 +323,7 @@ pub(crate) mod tests {
         let session = place.path();
         let own = recorder(session, "own", None);
         let _others = ["1", "2"].map(|name| recorder(session, name, None));
-        let mut share = Share::new(MOST, &own);
+        let mut share = Share::new(MOST, &own.folder);
         assert_eq!(share.bytes(Instant::now()), MOST / 3);
         std::os::unix::fs::chown(session.join("1"), Some(tracewing_testing::NOBODY), None).unwrap();
         assert_eq!(share.bytes(Instant::now()), MOST / 2);

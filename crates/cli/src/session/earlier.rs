@@ -20,8 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use tracewing_files::Dir;
-use tracewing_session::is_written;
+use tracewing_files::{Dir, Exclusive};
 
 mod items;
 mod start;
@@ -60,6 +59,11 @@ pub struct Earlier<'a> {
     strange: Vec<PathBuf>,
     /// What cannot be looked at now, and why.
     kept: BTreeSet<(PathBuf, String)>,
+}
+
+/// Whether a recorder writes to `place` in the folder of a start.
+fn is_written(start: &Dir, place: &str) -> io::Result<bool> {
+    start.folder(place)?.map_or(Ok(false), Exclusive::is_held)
 }
 
 /// What was removed of the channels' earlier recorders since the session was started.
@@ -106,10 +110,13 @@ impl<'a> Earlier<'a> {
             };
             start.parts.retain(|place, part| {
                 let path = start.folder.join(place);
-                if part.items.is_some() || running.contains(&path.as_path()) || is_written(&path) {
+                if part.items.is_some() || running.contains(&path.as_path()) {
                     return true;
                 }
-                match part.find(&folder, place) {
+                match is_written(&folder, place).and_then(|is_written| match is_written {
+                    true => Ok(Some(Vec::new())),
+                    false => part.find(&folder, place),
+                }) {
                     Ok(Some(found)) => {
                         let path_of =
                             |of: OsString| if of == place.as_str() { path.clone() } else { path.join(of) };

@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::Recorder;
-use super::output::Output;
+use super::output::{Kind, Output};
 
 use tracewing_consumer::description::State;
 use tracewing_consumer::outside::UNSEEN;
@@ -141,10 +141,10 @@ impl Recorder<'_> {
     /// The numbers for the user.
     fn summary(&mut self, output: &Output, seconds: f64) -> Summary {
         self.flight.iter_mut().for_each(Flight::finish_removing);
-        let (folder, bytes) = match output {
-            Output::Trace(folder) => (folder.path().to_owned(), folder.dir().size()),
-            Output::Snapshots(dir, made) => {
-                made.remove_empty(); // empty without a snapshot
+        let (folder, bytes) = match &output.kind {
+            Kind::Trace(folder) => (folder.path().to_owned(), folder.dir().size()),
+            Kind::Snapshots(dir, _) => {
+                output.remove_empty(); // empty without a snapshot
                 (absolute(dir.path()), dir.size())
             }
         };

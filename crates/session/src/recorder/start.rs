@@ -1,6 +1,6 @@
 //! Begins a recording: folders, buffers, the command, the kernel's events and samples.
 
-use super::output::Output;
+use super::output::{Kind, Output};
 use super::{Observer, Recorder, Subject, Watches};
 use std::collections::HashMap;
 use std::env;
@@ -195,9 +195,9 @@ fn prepare(
     let rules = RecordingRules::new(&options.rules, !is_for_events(options));
     let with_sites = options.context.contains(&ContextField::Ip);
     let mut classes = Classes::new(user.as_slice(), recording, class)?.with_sites(with_sites);
-    let geometry = match output {
-        Output::Trace(_) => options.geometry,
-        Output::Snapshots(..) => options.geometry.overwriting(),
+    let geometry = match output.kind {
+        Kind::Trace(_) => options.geometry,
+        Kind::Snapshots(..) => options.geometry.overwriting(),
     };
     let description = describe(options, &rules, geometry, &clock, begin);
     if let Some(files) = &files {
@@ -289,9 +289,9 @@ fn drains(
         }
         None => Profile::none(),
     };
-    let flight = match output {
-        Output::Trace(_) => None,
-        Output::Snapshots(dir, _) => {
+    let flight = match &output.kind {
+        Kind::Trace(_) => None,
+        Kind::Snapshots(dir, _) => {
             options.flight_recorder.map(|on| Flight::new(dir.clone(), on, options.rotate.clone()))
         }
     };

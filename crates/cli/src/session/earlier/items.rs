@@ -7,14 +7,14 @@ use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied};
 use std::io::{self, Read};
 use std::path::Path;
-use tracewing_files::{Dir, Seal, Tree};
+use tracewing_files::{Dir, LOCK_FILE, Seal, Tree};
 
 const ARCHIVES: &str = "archives";
 const DESCRIPTION: &str = "tracewing.json";
 /// What the folder of a trace has, and each of its folders besides streams: the last ones are left by a
 /// recorder that was killed.
 const FOLDERS: [&str; 3] = ["user", "kernel", "profile"];
-const OF_TRACE: [&str; 2] = [DESCRIPTION, ".tracewing.json.new"];
+const OF_TRACE: [&str; 3] = [DESCRIPTION, ".tracewing.json.new", LOCK_FILE];
 const OF_FOLDER: [&str; 3] = [INDEX, "metadata", ".metadata.new"];
 const INDEX: &str = "index";
 /// Streams that are of no CPU.
