@@ -70,6 +70,31 @@ fn another_user_that_locks_its_folder_is_not_waited_for() {
 }
 
 #[test]
+fn a_service_of_another_user_is_not_asked() {
+    if !is_root() {
+        return;
+    }
+    let sessions = Background::of_user(STRANGER);
+    for name in ["kept", "asked"] {
+        let path = sessions.folder().join(name);
+        fs::create_dir(&path).unwrap();
+        chown(&path, Some(STRANGER), None).unwrap();
+    }
+    let user = as_user(STRANGER);
+    let mut command = sessions.command(&user, harness::TRACEWING);
+    command.args(["service", "--sessions", "kept", "--socket", "asked/control"]);
+    let _service = Service::run(&sessions, command);
+    wait_until("its user asks it", || ask(&sessions, &user, "list").status.success());
+    let asked = || fs::read_to_string(log(&sessions)).unwrap().matches("asks for").count();
+    let before = asked();
+    let refused = ask(&sessions, &[], "start web");
+    let said = refused.notes();
+    assert!(!refused.status.success() && said.contains("another user listens at"), "{said}");
+    assert!(ask(&sessions, &user, "list").status.success());
+    assert_eq!(asked(), before + 1, "the user's own request alone");
+}
+
+#[test]
 fn roots_socket_is_for_the_group_where_there_is_one() {
     if !is_root() {
         return;
