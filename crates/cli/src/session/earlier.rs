@@ -57,7 +57,9 @@ pub struct Earlier<'a> {
     least: u64,
     record: Record,
     strange: Vec<PathBuf>,
-    /// What cannot be looked at now, and why.
+    /// What cannot be looked at now, and why; its bytes are unknown.
+    unknown: BTreeSet<(PathBuf, String)>,
+    /// What cannot be removed now, and why.
     kept: BTreeSet<(PathBuf, String)>,
 }
 
@@ -73,28 +75,33 @@ pub fn removed(text: Option<String>) -> BTreeMap<String, Removed> {
 
 impl<'a> Earlier<'a> {
     /// `None` if the session has no size.
-    pub fn of(locked: &'a Locked<'a>, definition: &'a Definition) -> Option<Self> {
-        let total = parse_total_size(definition.total_size.as_ref()?).ok()?;
+    ///
+    /// # Errors
+    /// The file with its starts cannot be read now.
+    pub fn of(locked: &'a Locked<'a>, definition: &'a Definition) -> Result<Option<Self>> {
+        let size = definition.total_size.as_ref();
+        let Some(total) = size.and_then(|size| parse_total_size(size).ok()) else { return Ok(None) };
         let sizes = definition.channels.values().filter_map(|options| options.get("rotate-size")?.as_str());
         let largest = sizes.filter_map(|size| Some(parse_size(size).ok()?.0 as u64)).max().unwrap_or(0);
         let least = LEAST.max(largest.saturating_mul(2)).max(total / 2).min(total);
         // A file with mistakes lists nothing, so nothing is removed.
-        let text = locked.starts(&definition.name);
+        let text = locked.starts(&definition.name)?;
         let record = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Some(Self {
+        Ok(Some(Self {
             locked,
             name: &definition.name,
             total,
             least,
             record,
             strange: Vec::new(),
+            unknown: BTreeSet::new(),
             kept: BTreeSet::new(),
-        })
+        }))
     }
 
     /// Finds what recorders have left that have ended since; those that write to `running` have not.
     pub fn find(&mut self, running: &[&Path]) {
-        let (strange, kept) = (&mut self.strange, &mut self.kept);
+        let (strange, unknown) = (&mut self.strange, &mut self.unknown);
         self.record.starts.retain_mut(|start| {
             let folder = match start.open() {
                 Ok(Place::Same(folder)) => folder,
@@ -104,7 +111,10 @@ impl<'a> Earlier<'a> {
                     return false;
                 }
                 Err(error) => {
-                    kept.insert((start.folder.clone(), error.to_string()));
+                    // What was found in it before has the bytes that it had.
+                    if start.parts.values().any(|part| part.items.is_none()) {
+                        unknown.insert((start.folder.clone(), error.to_string()));
+                    }
                     return true;
                 }
             };
@@ -125,7 +135,7 @@ impl<'a> Earlier<'a> {
                     }
                     Ok(None) => false,
                     Err(error) => {
-                        kept.insert((path, error.to_string()));
+                        unknown.insert((path, error.to_string()));
                         true
                     }
                 }
@@ -140,7 +150,8 @@ impl<'a> Earlier<'a> {
         self.record.removed.clear();
         self.make_room(|_| true, self.total - self.least);
         // What could not be removed has no part in the least.
-        let size = self.total.saturating_sub(self.bytes(|_| true)).max(self.least);
+        let rest = self.total.saturating_sub(self.bytes(|_| true)).max(self.least);
+        let size = if self.unknown.is_empty() { rest } else { self.least };
         let (device, inode) = folder.id()?;
         let (path, device, parts) = (folder.path().to_owned(), Some(device), BTreeMap::new());
         self.record.starts.push(Start { folder: path, inode, device, size, parts });
@@ -263,12 +274,22 @@ impl<'a> Earlier<'a> {
                 count_of(self.strange.len(), "folder")
             ));
         }
+        let with_reasons = |of: &BTreeSet<(PathBuf, String)>| {
+            let named = named(&mut of.iter().map(|(path, why)| format!("{}: {why}", path.display())));
+            format!("{named} ({})", count_of(of.len(), "folder"))
+        };
+        if !self.unknown.is_empty() {
+            print_warning(&format!(
+                "{}: part of --total-size with a size that is unknown at present, and not removed: {}",
+                self.name,
+                with_reasons(&self.unknown)
+            ));
+        }
         if !self.kept.is_empty() {
             print_warning(&format!(
-                "{}: still part of --total-size, but cannot be removed at present: {} ({})",
+                "{}: still part of --total-size, but cannot be removed at present: {}",
                 self.name,
-                named(&mut self.kept.iter().map(|(path, why)| format!("{}: {why}", path.display()))),
-                count_of(self.kept.len(), "folder")
+                with_reasons(&self.kept)
             ));
         }
     }

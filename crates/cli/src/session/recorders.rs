@@ -135,12 +135,13 @@ pub fn start(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     if channels.is_empty() && triggers.is_empty() {
         bail!("{name} is started already: `tracewing session status {name}` shows it");
     }
+    let earlier = Earlier::of(locked, definition)?;
     // Those that are missing write next to the others, with which they share the size of the session.
     let (output, folder) = match folder_of(&running) {
         Some(folder) => (None, folder),
         None => new_folder(&definition.output).map(|(output, folder)| (Some(output), folder))?,
     };
-    let places = Places::new(locked, definition, &running, folder, output.is_some())?;
+    let places = Places::new(earlier, definition, &running, folder, output.is_some())?;
     let folder = &places.folder;
     let mut started = Vec::new();
     // Triggers last: programs write to the channels first, then.
@@ -186,7 +187,7 @@ pub fn adjust(
         if let Some((part, _)) = new.iter().find(|(part, _)| folder.has(part) || folder.has(log_name(part))) {
             bail!("{} has what an earlier {part} has recorded: choose another name", path.display());
         }
-        let places = Places::new(locked, after, running, folder, false)?;
+        let places = Places::new(Earlier::of(locked, after)?, after, running, folder, false)?;
         let done = places.start_all(after, &new, &mut started).and_then(|()| locked.replace(after));
         if let Err(error) = done {
             end_all(started);
@@ -221,7 +222,7 @@ struct Places {
 impl Places {
     /// Makes room for them, and notes them, before any of them writes.
     fn new(
-        locked: &Locked<'_>,
+        earlier: Option<Earlier<'_>>,
         definition: &Definition,
         running: &[Running],
         folder: Dir,
@@ -234,7 +235,7 @@ impl Places {
         let parts = missing(definition, running).map(|(name, _)| name);
         let names = parts.map(|name| (name.clone(), next_place(name, &entries))).collect::<BTreeMap<_, _>>();
         let mut size = None;
-        if let Some(mut earlier) = Earlier::of(locked, definition) {
+        if let Some(mut earlier) = earlier {
             earlier.find(&running.iter().map(|one| one.output.as_path()).collect::<Vec<_>>());
             size = Some(if is_new { earlier.begin(&folder)? } else { earlier.again(&folder) });
             names.iter().for_each(|(channel, place)| earlier.add(&folder, place, channel));
@@ -315,9 +316,9 @@ pub fn stop(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
         bail!("{0} is not started: `tracewing session start {0}` starts it", definition.name);
     }
     let status = end(&found.running.iter().collect::<Vec<_>>())?;
-    report_removed(locked, definition);
+    report_removed(locked, definition)?;
     found.answer()?;
-    if let Some(mut earlier) = Earlier::of(locked, definition) {
+    if let Some(mut earlier) = Earlier::of(locked, definition)? {
         earlier.find(&[]);
         earlier.finish();
     }
@@ -325,8 +326,8 @@ pub fn stop(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
 }
 
 /// Prints what was removed of earlier recorders since the session was started.
-fn report_removed(locked: &Locked<'_>, definition: &Definition) {
-    for (channel, removed) in earlier::removed(locked.starts(&definition.name)) {
+fn report_removed(locked: &Locked<'_>, definition: &Definition) -> Result<()> {
+    for (channel, removed) in earlier::removed(locked.starts(&definition.name)?) {
         let _ = writeln!(
             screen::stderr(Form::Text),
             "{}: removed of earlier recorders: {}, with {} events",
@@ -335,6 +336,7 @@ fn report_removed(locked: &Locked<'_>, definition: &Definition) {
             record_summary::lost(removed.events, removed.has_more),
         );
     }
+    Ok(())
 }
 
 /// Ends recorders, and prints what each has recorded.

@@ -62,8 +62,9 @@ struct Row {
     ended: Option<String>,
     /// Whether programs that start now do not join its recorder, since they join too many others before it.
     is_crowded_out: bool,
-    /// What was removed of the channel's earlier recorders since the session was started.
-    earlier: Removed,
+    /// What was removed of the channel's earlier recorders since the session was started; `None` if that is
+    /// unknown.
+    earlier: Option<Removed>,
     /// Events since an earlier look, and the time since then in seconds.
     since: Option<(u64, f64)>,
 }
@@ -121,14 +122,19 @@ fn columns() -> Vec<Column<Row>> {
             });
         size "size" "bytes" normal, "bytes written so far" => row.figure(|one| Cell::Bytes(one.figures.bytes));
         number "removed" "removed" low, "archives or snapshots that were removed: for want of room, or by clear"
-            => row.figure(|one| Cell::Count(one.figures.removed.count + row.earlier.count));
+            => row.figure(|one| match row.earlier {
+                Some(earlier) => Cell::Count(one.figures.removed.count + earlier.count),
+                None => Cell::AtLeast(one.figures.removed.count),
+            });
         number "removed events" "removed_events" low, "events in those that were removed"
-            => row.figure(|one| match (one.figures.removed.events + row.earlier.events, row.earlier.has_more) {
-                (events, true) => Cell::AtLeast(events),
-                (events, false) => Cell::Total(events),
+            => row.figure(|one| match (one.figures.removed.events, row.earlier) {
+                (events, Some(earlier)) if !earlier.has_more => Cell::Total(events + earlier.events),
+                (events, earlier) => Cell::AtLeast(events + earlier.map_or(0, |earlier| earlier.events)),
             });
         size "removed size" "removed_bytes" low, "size of those that were removed"
-            => row.figure(|one| Cell::Bytes(one.figures.removed.bytes + row.earlier.bytes));
+            => row.figure(|one| {
+                row.earlier.map_or(Cell::None, |earlier| Cell::Bytes(one.figures.removed.bytes + earlier.bytes))
+            });
         share "full" "fullest" normal, "how full the fullest buffer was at the last look at it"
             => row.figure(|one| Cell::Share(f64::from(one.figures.fullest) / 100.0));
         number "kernel buffers" "kernel_sub_buffers" low,
@@ -213,7 +219,13 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
     let mut rows = Vec::new();
     for definition in sessions {
         let found = Found::of(definition, &recordings);
-        let removed = earlier::removed(store.starts(&definition.name));
+        let removed = match store.starts(&definition.name) {
+            Ok(text) => Some(earlier::removed(text)),
+            Err(error) => {
+                print_warning(&format!("{}: {error:#}", definition.name));
+                None
+            }
+        };
         let channels = definition.channels.keys().map(|name| (name, false));
         for (channel, is_trigger) in channels.chain(definition.waiting().map(|(name, _)| (name, true))) {
             let called = recorders::called(&definition.name, channel);
@@ -227,7 +239,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
                 is_watched: false,
                 ended: if is_gone { ended::of(definition, channel).map(|it| it.why) } else { None },
                 is_crowded_out: running.as_ref().is_some_and(Running::is_crowded_out),
-                earlier: removed.get(channel).copied().unwrap_or_default(),
+                earlier: removed.as_ref().map(|removed| removed.get(channel).copied().unwrap_or_default()),
                 since: None,
                 running,
                 silent,
@@ -243,7 +255,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
             silent: None,
             ended: None,
             is_crowded_out: false,
-            earlier: Removed::default(),
+            earlier: Some(Removed::default()),
             since: None,
         }));
     }

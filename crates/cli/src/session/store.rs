@@ -100,9 +100,17 @@ impl Store {
         self.served_from(&file.name).is_none() && self.get(&file.name).is_ok_and(|stored| stored != *file)
     }
 
-    /// The file with the starts of a session that has a size.
-    pub fn starts(&self, name: &str) -> Option<String> {
-        std::fs::read_to_string(self.folder.path().join(starts(name))).ok()
+    /// The file with the starts of a session that has a size, if it has one.
+    ///
+    /// # Errors
+    /// It cannot be read now: the disk fails, or this process has too many descriptors.
+    pub fn starts(&self, name: &str) -> Result<Option<String>> {
+        let path = self.folder.path().join(starts(name));
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
     }
 
     fn names(&self) -> Result<Vec<String>> {
@@ -149,7 +157,7 @@ impl Locked<'_> {
     }
 
     /// As [`Store::starts`].
-    pub fn starts(&self, name: &str) -> Option<String> {
+    pub fn starts(&self, name: &str) -> Result<Option<String>> {
         self.0.starts(name)
     }
 

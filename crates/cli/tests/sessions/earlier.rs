@@ -2,10 +2,11 @@
 //! size. Of this, only what nothing has changed since is removed.
 
 use crate::background::{Background, Holder, Pilot};
-use crate::harness::Printed;
+use crate::harness::{self, Json, Printed, RunExt};
 use crate::permissions::{as_member, shared};
 use crate::soak::size;
 use crate::{counted, is_running};
+use rustix::fs::{FlockOperation, flock};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -42,9 +43,14 @@ fn fill(pilot: &mut Pilot, recorder: &Path, least: usize) {
 }
 
 fn kill(sessions: &Background, channel: &str) {
-    let pid = sessions.channel("web", channel)["recorder"].as_u64().unwrap() as u32;
+    let row = sessions.channel("web", channel);
+    let pid = row["recorder"].as_u64().unwrap() as u32;
+    let lock = Path::new(row["folder"].as_str().unwrap()).join(".tracewing.lock");
     signal(pid, libc::SIGKILL);
     wait_until("it is gone", || !is_running(pid));
+    // Its helpers have the lock, too.
+    let lock = fs::File::open(lock).unwrap();
+    wait_until("they are gone", || flock(&lock, FlockOperation::NonBlockingLockShared).is_ok());
 }
 
 #[test]
@@ -53,7 +59,10 @@ fn all_starts_together_are_bounded() {
     let mut pilot = Pilot::start(&sessions);
     let mut folders = Vec::new();
     let mut has_removed = false;
-    for round in 0..6 {
+    let mut round = 0;
+    // How much a start has left by then depends on the machine.
+    while round < 6 || folders.first().is_some_and(|first: &PathBuf| first.exists()) {
+        assert!(round < 20, "nothing is left of the first start");
         let folder = sessions.start("web");
         fill(&mut pilot, &folder.join("main"), 2);
         let all = size(&traces(&sessions));
@@ -69,11 +78,12 @@ fn all_starts_together_are_bounded() {
             }
         }
         folders.push(folder);
+        round += 1;
     }
     assert!(has_removed);
-    assert!(!folders[0].exists(), "nothing is left of the first start");
-    assert!(folders[5].join("main").exists() && !archives(&folders[4].join("main")).is_empty());
-    assert!(counted(folders.last().unwrap()) > 0);
+    let [.., before, last] = &folders[..] else { panic!("{folders:?}") };
+    assert!(last.join("main").exists() && !archives(&before.join("main")).is_empty());
+    assert!(counted(last) > 0);
 }
 
 #[test]
@@ -192,6 +202,66 @@ fn a_lock_that_is_not_a_recorders_keeps_nothing() {
     let _holder = Holder::lock_as(&sessions, &user, &first.join("main"));
     let said = five_starts(&sessions, &mut pilot);
     assert!(!first.exists() && !said.contains("total-size"), "{said}");
+}
+
+/// The command that starts the session has too few descriptors to look at what a killed recorder has left, or
+/// to begin at all.
+#[test]
+fn what_cannot_be_looked_at_has_an_unknown_size_and_stays() {
+    let sessions = created();
+    let mut pilot = Pilot::start(&sessions);
+    let first = sessions.start("web");
+    fill(&mut pilot, &first.join("main"), 6);
+    kill(&sessions, "main");
+    let before = archives(&first.join("main"));
+    let mut unknown = 0;
+    for limit in 5..100 {
+        let line = format!("ulimit -Sn {limit} && exec \"$0\" session start web");
+        let started = sessions.command(&[], "bash").args(["-c", &line, harness::TRACEWING]).ran();
+        let said = started.notes();
+        let is_whole = archives(&first.join("main")) == before;
+        if started.status.success() && !said.contains("Too many open files") {
+            assert!(!is_whole, "the oldest are gone: {said}");
+            break;
+        }
+        assert!(is_whole && said.contains("Too many open files"), "with {limit}: {said}");
+        if started.status.success() {
+            let why = "with a size that is unknown at present, and not removed: ";
+            assert!(said.contains(why), "with {limit}: {said}");
+            unknown += 1;
+            kill(&sessions, "main");
+        }
+    }
+    assert!(unknown > 0, "each one could look, or could not start");
+    sessions.succeeds("session stop web");
+    five_starts(&sessions, &mut pilot);
+    assert!(!first.exists(), "it was not forgotten");
+}
+
+#[test]
+fn a_list_of_starts_that_cannot_be_read_is_not_replaced() {
+    let sessions = created();
+    let mut pilot = Pilot::start(&sessions);
+    let first = sessions.start("web");
+    fill(&mut pilot, &first.join("main"), 2);
+    let list = sessions.folder().join("state/tracewing/sessions/web.starts");
+    let text = fs::read(&list).unwrap();
+    fs::remove_file(&list).unwrap();
+    // A read of it fails, as on a broken disk.
+    fs::create_dir(&list).unwrap();
+    let status = sessions.ran("session status web --format json --columns channel,removed,removed_bytes");
+    let said = status.notes();
+    assert!(said.contains("web: cannot read ") && said.contains("web.starts"), "{said}");
+    let row = &status.json()["channels"][0];
+    assert!(row["channel"] == "main" && row["removed"].is_null() && row["removed_bytes"].is_null(), "{row}");
+    assert!(sessions.fails("session stop web").contains("web.starts: Is a directory"));
+    assert!(sessions.recorders().is_empty(), "it is stopped all the same");
+    assert!(sessions.fails("session start web").contains("web.starts: Is a directory"));
+    assert_eq!(fs::read_dir(traces(&sessions)).unwrap().count(), 1, "nothing is left of that start");
+    fs::remove_dir(&list).unwrap();
+    fs::write(&list, text).unwrap();
+    five_starts(&sessions, &mut pilot);
+    assert!(!first.exists(), "it was not forgotten");
 }
 
 #[test]
