@@ -25,11 +25,18 @@ impl<W: Write> Colors<W> {
         let strip = (choice == ColorChoice::Never).then(StripBytes::new);
         Self { inner, strip, within: None }
     }
+
+    /// Writes text without ESC, at which nothing has to be looked for.
+    pub fn write_plain(&mut self, bytes: &[u8]) -> Result<()> {
+        match (&self.strip, self.within) {
+            (Some(_), Some(_)) => self.write_all(bytes),
+            _ => self.inner.write_all(bytes),
+        }
+    }
 }
 
 impl<W: Write> Write for Colors<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        // Nearly all text has no colours.
         let has_any = any(bytes, |byte| byte == ESC);
         let last = has_any.then(|| bytes.iter().rposition(|byte| *byte == ESC)).flatten();
         match &mut self.strip {

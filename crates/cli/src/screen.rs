@@ -61,7 +61,7 @@ impl From<EventFormat> for Form {
 /// A writer that lets nothing through which commands a terminal.
 #[derive(Debug)]
 pub struct Screen<W: Write> {
-    inner: W,
+    inner: Colors<W>,
     form: Form,
     is_terminal: bool,
     /// The beginning of a character whose other bytes have not arrived yet.
@@ -69,7 +69,7 @@ pub struct Screen<W: Write> {
 }
 
 /// Standard output, or the pager in its place.
-pub fn stdout(form: Form) -> Screen<Colors<StdoutLock<'static>>> {
+pub fn stdout(form: Form) -> Screen<StdoutLock<'static>> {
     let Terminal { is_terminal, colors, .. } = *terminal();
     if let Err(error) = pager::start() {
         // Without a pager, output goes to the terminal itself; where standard error is gone, too, there is no
@@ -89,13 +89,13 @@ const MESSAGE: usize = 64 << 10;
 
 /// Standard error for one message, which is written when this is flushed or dropped: in one piece, since
 /// other processes may write to the same pipe or file.
-pub fn stderr(form: Form) -> Screen<Colors<BufWriter<StderrLock<'static>>>> {
+pub fn stderr(form: Form) -> Screen<BufWriter<StderrLock<'static>>> {
     let stream = BufWriter::with_capacity(MESSAGE, io::stderr().lock());
     Screen::new(Colors::new(stream, terminal().error_colors), form, io::stderr().is_terminal())
 }
 
 impl<W: Write> Screen<W> {
-    pub fn new(inner: W, form: Form, is_terminal: bool) -> Self {
+    pub fn new(inner: Colors<W>, form: Form, is_terminal: bool) -> Self {
         Self { inner, form, is_terminal, rest: Vec::new() }
     }
 
@@ -127,12 +127,13 @@ impl<W: Write> Screen<W> {
 
 impl<W: Write> Write for Screen<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        let passes = self.form == Form::Data && !self.is_terminal;
-        if passes || self.rest.is_empty() && is_plain(bytes) {
-            // All of it: after a partial write, the buffer of standard output would write a line and its end
-            // separately.
-            self.inner.write_all(bytes)?;
-            return Ok(bytes.len());
+        // All of it: after a partial write, the buffer of standard output would write a line and its end
+        // separately.
+        if self.form == Form::Data && !self.is_terminal {
+            return self.inner.write_all(bytes).map(|()| bytes.len());
+        }
+        if self.rest.is_empty() && is_plain(bytes) {
+            return self.inner.write_plain(bytes).map(|()| bytes.len());
         }
         let mut all = std::mem::take(&mut self.rest);
         all.extend_from_slice(bytes);
@@ -179,7 +180,8 @@ mod tests {
 
     fn screened(form: Form, is_terminal: bool, pieces: &[&[u8]]) -> String {
         let mut out = Vec::new();
-        let mut screen = Screen::new(&mut out, form, is_terminal);
+        let colors = Colors::new(&mut out, ColorChoice::AlwaysAnsi);
+        let mut screen = Screen::new(colors, form, is_terminal);
         pieces.iter().for_each(|piece| screen.write_all(piece).expect("memory takes all"));
         drop(screen);
         String::from_utf8(out).expect("UTF-8")

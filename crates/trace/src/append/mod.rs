@@ -5,6 +5,8 @@ pub mod number;
 pub(crate) mod quote;
 
 use quote::{is_plain, quoted};
+use std::ops::Range;
+use std::ptr;
 
 /// Appends a text; fast up to 32 bytes.
 #[inline]
@@ -54,13 +56,18 @@ impl Short {
 }
 
 /// The most bytes that [`Room`] writes at a time; some of them are written over.
-pub(crate) const MOST: usize = 32;
+pub(crate) const MOST: usize = 36;
 
-/// A buffer with room at its end, in which many pieces are written consecutively: the position of the next
-/// one need not be loaded from memory, which would stall.
+/// Memory after the end of a buffer, in which many pieces are written consecutively. Where the next one goes
+/// stays in a register, and memory that is about to be written is not cleared before.
+///
+/// What is written is part of the buffer after [`Room::finish`], or is not there.
 pub(crate) struct Room<'o> {
     out: &'o mut Vec<u8>,
-    at: usize,
+    /// Where the next piece goes: within the memory of `out`, all of which has been written up to here.
+    next: *mut u8,
+    /// Where the memory of `out` ends.
+    end: *mut u8,
     size: usize,
 }
 
@@ -68,34 +75,44 @@ impl<'o> Room<'o> {
     /// Room for `size` bytes, and for as many again whenever that was too little.
     #[inline(always)]
     pub(crate) fn new(out: &'o mut Vec<u8>, size: usize) -> Self {
-        let at = out.len();
-        out.resize(at + size, 0);
-        Room { out, at, size }
+        let mut room = Room { out, next: ptr::null_mut(), end: ptr::null_mut(), size: size.max(MOST) };
+        room.begin();
+        room
+    }
+
+    /// Begins after the last byte of `out`.
+    #[inline(always)]
+    fn begin(&mut self) {
+        self.out.reserve(self.size);
+        let Range { start, end } = self.out.spare_capacity_mut().as_mut_ptr_range();
+        (self.next, self.end) = (start.cast(), end.cast());
     }
 
     #[inline(always)]
     pub(crate) fn short(&mut self, text: &Short) {
-        if let Some(room) = self.rest() {
-            *room = text.bytes;
-            self.at += usize::from(text.length);
-        }
+        self.array(&text.bytes, text.len());
+    }
+
+    /// Appends the first `length` bytes of `bytes`.
+    #[inline(always)]
+    pub(crate) fn array<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
+        *self.place() = *bytes;
+        // SAFETY: at most `N`, which have just been written.
+        unsafe { self.advance(length.min(N)) };
     }
 
     /// Appends `value` in base 10.
     #[inline(always)]
     pub(crate) fn unsigned(&mut self, value: u64) {
-        if let Some(room) = self.rest() {
-            self.at += number::decimal(room, value);
-        }
+        let digits = number::decimal(self.place(), value);
+        // SAFETY: a number has at most 20 digits, which fit into the place that it was written to.
+        unsafe { self.advance(digits) };
     }
 
     /// Appends `value` in base 10.
     #[inline(always)]
     pub(crate) fn signed(&mut self, value: i64) {
-        if let Some([sign]) = self.rest() {
-            *sign = b'-';
-            self.at += usize::from(value < 0);
-        }
+        self.array(b"-", usize::from(value < 0));
         self.unsigned(value.unsigned_abs());
     }
 
@@ -116,56 +133,77 @@ impl<'o> Room<'o> {
         if !(4..=32).contains(&text.len()) || !is_plain(text) {
             return self.other(|out| quoted(out, text));
         }
-        self.byte(b'"');
+        self.array(b"\"", 1);
         self.bytes(text);
-        self.byte(b'"');
-    }
-
-    #[inline(always)]
-    fn byte(&mut self, byte: u8) {
-        if let Some(room) = self.rest::<1>() {
-            *room = [byte];
-            self.at += 1;
-        }
+        self.array(b"\"", 1);
     }
 
     /// Appends the first and the last `HALF` bytes of a text of `HALF` to `WHOLE` bytes, which overlap.
     #[inline(always)]
     fn ends<const HALF: usize, const WHOLE: usize>(&mut self, text: &[u8]) {
-        let room = self.rest::<WHOLE>().and_then(|room| room.get_mut(..text.len()));
+        let room = self.place::<WHOLE>().get_mut(..text.len());
         if let (Some(room), Some(first), Some(last)) = (room, text.first_chunk(), text.last_chunk()) {
             room.first_chunk_mut::<HALF>().into_iter().for_each(|room| *room = *first);
             room.last_chunk_mut::<HALF>().into_iter().for_each(|room| *room = *last);
-            self.at += text.len();
+            // SAFETY: there are that many bytes of the place in `room`.
+            unsafe { self.advance(text.len()) };
         }
     }
 
     /// Calls `append` to append any number of bytes, and reserves the same room after them.
     #[inline(always)]
     pub(crate) fn other(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
-        self.out.truncate(self.at);
+        self.end();
         append(self.out);
-        self.at = self.out.len();
-        self.out.resize(self.at + self.size, 0);
+        self.begin();
     }
 
     /// Ends the buffer after the written bytes.
     #[inline(always)]
-    pub(crate) fn finish(self) {
-        self.out.truncate(self.at);
+    pub(crate) fn finish(mut self) {
+        self.end();
     }
 
     #[inline(always)]
-    fn rest<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
-        if self.out.len() < self.at + N {
+    fn end(&mut self) {
+        let length = self.next.addr() - self.out.as_ptr().addr();
+        // SAFETY: `next` lies in the memory of `out`, or is its end, so `length` is at most its capacity. The
+        // bytes up to `next` have been written: at `begin` it is where those of the vector end, and `advance`
+        // only passes what `place` has written.
+        unsafe { self.out.set_len(length) };
+    }
+
+    /// The next `N` bytes, at most [`MOST`]; they are zeroed if nothing is written to them.
+    #[inline(always)]
+    fn place<const N: usize>(&mut self) -> &mut [u8; N] {
+        const { assert!(N <= MOST) };
+        if self.end.addr() - self.next.addr() < N {
             self.grow();
         }
-        self.out.get_mut(self.at..)?.first_chunk_mut()
+        let place = self.next.cast::<[u8; N]>();
+        // SAFETY: `N` bytes from `next` on are the vector's, as was just seen or as `grow` has reserved `MOST`;
+        // nothing else refers to them while `self` is borrowed. Bytes need no alignment, and are initialised
+        // before they are referred to.
+        unsafe {
+            place.write([0; N]);
+            &mut *place
+        }
+    }
+
+    /// Has the next piece follow the first `length` bytes of this one.
+    ///
+    /// # Safety
+    /// They are bytes of the last [`Room::place`].
+    #[inline(always)]
+    unsafe fn advance(&mut self, length: usize) {
+        // SAFETY: the place lies in the memory of `out`, so what follows some of its bytes does, or is its end.
+        self.next = unsafe { self.next.add(length) };
     }
 
     #[cold]
     fn grow(&mut self) {
-        self.out.resize(self.at + self.size.max(MOST), 0);
+        self.end();
+        self.begin();
     }
 }
 

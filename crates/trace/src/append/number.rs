@@ -15,31 +15,59 @@ pub fn unsigned(out: &mut Vec<u8>, value: u64) {
     out.truncate(start + length);
 }
 
-/// Writes `value` in base 10; gives the number of its digits.
-#[inline]
-pub(crate) fn decimal(room: &mut [u8; ROOM], mut value: u64) -> usize {
-    let (mut groups, mut count) = ([0; 4], 0);
-    while value >= 10_000 {
-        groups[count] = value % 10_000;
-        value /= 10_000;
-        count += 1;
-    }
-    let mut length = first_digits(room, value);
-    for group in groups[..count].iter().rev() {
-        room[length..length + 4].copy_from_slice(&FOURS[*group as usize]);
-        length += 4;
-    }
-    length
+/// Writes `value` in base 10; gives the number of its digits, at most 20.
+#[inline(always)]
+pub(crate) fn decimal(room: &mut [u8; ROOM], value: u64) -> usize {
+    if value < EIGHT { first_digits(room, value as u32) } else { many_digits(room, value) }
 }
 
-/// Writes `value`, which is below 10,000, without zeros in front; gives the number of its digits.
+const EIGHT: u64 = 100_000_000;
+
+/// Writes `value`, which has at least nine digits; gives their number.
+fn many_digits(room: &mut [u8; ROOM], value: u64) -> usize {
+    let (high, low) = (value / EIGHT, (value % EIGHT) as u32);
+    let length = if high < EIGHT {
+        first_digits(room, high as u32)
+    } else {
+        let length = first_digits(room, (high / EIGHT) as u32);
+        eight(room, length, (high % EIGHT) as u32)
+    };
+    eight(room, length, low)
+}
+
+/// Writes `value`, which is below 10^8, without zeros in front; gives the number of its digits.
 #[inline(always)]
-fn first_digits(room: &mut [u8; ROOM], value: u64) -> usize {
+fn first_digits(room: &mut [u8; ROOM], value: u32) -> usize {
+    let (high, low) = (value / 10_000, value % 10_000);
+    if high == 0 {
+        return first_four(room, low);
+    }
+    let length = first_four(room, high);
+    four(room, length, low)
+}
+
+/// The same of a value below 10,000.
+#[inline(always)]
+fn first_four(room: &mut [u8; ROOM], value: u32) -> usize {
     let digits = u32::from_le_bytes(FOURS[value as usize]);
     // Number of leading zeros; the last digit is always printed.
     let zeros = ((digits & 0x0f0f_0f0f) | 1 << 24).trailing_zeros() / 8;
     room[..4].copy_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
     4 - zeros as usize
+}
+
+/// Writes the four digits of a value below 10,000 at `at`; gives where they end.
+#[inline(always)]
+fn four(room: &mut [u8; ROOM], at: usize, value: u32) -> usize {
+    room[at..at + 4].copy_from_slice(&FOURS[value as usize]);
+    at + 4
+}
+
+/// Writes the eight digits of a value below 10^8 at `at`; gives where they end.
+#[inline(always)]
+fn eight(room: &mut [u8; ROOM], at: usize, value: u32) -> usize {
+    let at = four(room, at, value / 10_000);
+    four(room, at, value % 10_000)
 }
 
 /// All numbers of four digits, in order: a look here takes less than the divisions that it spares.

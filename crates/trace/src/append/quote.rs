@@ -58,29 +58,55 @@ pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// Whether nothing in a text is escaped. Blocks of known size, which may overlap, are looked at as a whole
-/// each.
+/// Whether nothing in a text is escaped. Blocks of 16 bytes, which may overlap, are looked at as a whole each;
+/// a shorter text is put together to one from its first and its last bytes.
 #[inline(always)]
 pub(crate) fn is_plain(text: &[u8]) -> bool {
     match text.len() {
-        16.. => text.chunks_exact(16).all(is_plain_block::<16>) && ends_are_plain::<16>(text),
-        8..=15 => ends_are_plain::<8>(text),
-        4..=7 => ends_are_plain::<4>(text),
+        16.. => text.chunks_exact(16).chain([&text[text.len() - 16..]]).all(|block| {
+            block.first_chunk().is_some_and(|block| is_plain_block(u128::from_le_bytes(*block)))
+        }),
+        8..=15 => ends(text).is_some_and(|(first, last)| {
+            is_plain_block(u128::from(u64::from_le_bytes(first)) | u128::from(u64::from_le_bytes(last)) << 64)
+        }),
+        4..=7 => ends(text).is_some_and(|(first, last)| {
+            let both = u128::from(u32::from_le_bytes(first)) | u128::from(u32::from_le_bytes(last)) << 32;
+            is_plain_block(both | both << 64)
+        }),
         _ => !text.iter().any(|&byte| is_escaped(byte)),
     }
 }
 
+/// The first and the last `SIZE` bytes.
 #[inline(always)]
-fn ends_are_plain<const SIZE: usize>(text: &[u8]) -> bool {
-    // Both are looked at in any case: that takes less than a jump.
-    is_plain_block::<SIZE>(text) & is_plain_block::<SIZE>(&text[text.len() - SIZE..])
+fn ends<const SIZE: usize>(text: &[u8]) -> Option<([u8; SIZE], [u8; SIZE])> {
+    Some((*text.first_chunk()?, *text.last_chunk()?))
 }
 
-/// Whether nothing in the first `SIZE` bytes is escaped.
+/// Whether nothing in 16 bytes is escaped.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn is_plain_block<const SIZE: usize>(text: &[u8]) -> bool {
-    text.first_chunk::<SIZE>()
-        .is_some_and(|block| !block.iter().fold(false, |any, byte| any | is_escaped(*byte)))
+fn is_plain_block(block: u128) -> bool {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x, _mm_set1_epi8,
+    };
+    // SAFETY: each of these works on registers only and needs SSE2, which every CPU with this architecture
+    // has.
+    unsafe {
+        let text = _mm_set_epi64x((block >> 64) as i64, block as i64);
+        let or = |some, others| _mm_or_si128(some, others);
+        let is = |byte: u8| _mm_cmpeq_epi8(text, _mm_set1_epi8(byte as i8));
+        let controls = or(_mm_cmpeq_epi8(_mm_min_epu8(text, _mm_set1_epi8(31)), text), is(127));
+        let marks = or(or(is(b'\\'), is(b'\'')), or(is(b'"'), is(b'?')));
+        _mm_movemask_epi8(or(controls, marks)) == 0
+    }
+}
+
+/// Whether nothing in 16 bytes is escaped.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn is_plain_block(block: u128) -> bool {
+    !block.to_le_bytes().iter().any(|byte| is_escaped(*byte))
 }
 
 /// Whether a byte is escaped: control characters of ASCII, and `\`, `'`, `"`, `?`.

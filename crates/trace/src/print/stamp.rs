@@ -21,6 +21,9 @@ impl PrintedStamp {
 /// The same for distances.
 const NO_DISTANCE: u64 = u64::MAX;
 
+/// Bytes of a stamp in the most common form, with its distance.
+const COMMON: usize = 36;
+
 /// Prints stamps; remembers the previous one and the previous second.
 #[derive(Debug)]
 pub(crate) struct StampPrinter {
@@ -77,35 +80,39 @@ impl StampPrinter {
     }
 
     /// Appends an event's stamp, and its distance from the previous event.
-    #[inline]
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
-        let ns = stamp.time.as_ns();
-        if self.is_common && self.last != PrintedStamp::NONE && self.second == Some(ns / NS_PER_S) && ns >= 0
-        {
-            let distance = (ns as u64).wrapping_sub(self.last.0);
-            if distance < NS_PER_S as u64 {
-                return self.common_event(out, ns as u64, distance as u32);
-            }
+        match self.common_event(stamp) {
+            Some(text) => out.extend_from_slice(&text),
+            None => self.any_event(out, stamp),
         }
-        self.any_event(out, stamp);
     }
 
-    /// `[04:25:40.934685633] (+0.000000451) ` in a second that has been printed before, in one piece.
-    #[inline]
-    fn common_event(&mut self, out: &mut Vec<u8>, ns: u64, distance: u32) {
+    /// The text that [`StampPrinter::event`] appends, in one piece: `[04:25:40.934685633] (+0.000000451) ` in
+    /// a second that has been printed before. `None` of another form.
+    #[inline(always)]
+    pub(crate) fn common_event(&mut self, stamp: Stamp) -> Option<[u8; COMMON]> {
+        let ns = u64::try_from(stamp.time.as_ns()).ok()?;
+        let (second, rest) = (ns / NS_PER_S as u64, ns % NS_PER_S as u64);
+        let distance = ns.wrapping_sub(self.last.0);
+        let is_common = self.is_common
+            && self.last != PrintedStamp::NONE
+            && self.second == Some(second as i64)
+            && distance < NS_PER_S as u64;
+        if !is_common {
+            return None;
+        }
         let mut text = *b"[hh:mm:ss.nnnnnnnnn] (+0.nnnnnnnnn) ";
         if let (Some(time), Some(digits)) = (self.text.first_chunk::<8>(), text[1..].first_chunk_mut()) {
             *digits = *time;
         }
         if let Some(digits) = text[10..].first_chunk_mut() {
-            number::nine(digits, (ns % NS_PER_S as u64) as u32);
+            number::nine(digits, rest as u32);
         }
         if let Some(digits) = text[25..].first_chunk_mut() {
-            number::nine(digits, distance);
+            number::nine(digits, distance as u32);
         }
-        self.last = PrintedStamp(ns);
-        self.distance = distance.into();
-        out.extend_from_slice(&text);
+        (self.last, self.distance) = (PrintedStamp(ns), distance);
+        Some(text)
     }
 
     /// The same in every style.

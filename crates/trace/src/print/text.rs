@@ -2,7 +2,7 @@
 //! a terminal may have them.
 
 use crate::append::quote::shown;
-use crate::append::{self, number};
+use crate::append::{self, Room, number};
 use crate::merge::event::EventRef;
 use crate::open::recording::{Recording, Stream, Trace};
 use crate::print::context::Shown;
@@ -102,6 +102,9 @@ impl TextPrinter {
 
     /// The same, with the context of its thread.
     pub(crate) fn event_in(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>, context: Option<Shown<'_>>) {
+        if context.is_none() && self.prepared(out, event).is_some() {
+            return;
+        }
         let names = self.style.names;
         let decoded = event.decoded();
         self.head(out, event, decoded.class_index());
@@ -125,9 +128,13 @@ impl TextPrinter {
         // without success the class is always walked. Print forms have texts of their own, so no template.
         let index = decoded.class_index();
         let templates = &mut self.templates[event.stream_index()];
-        match templates.get(index) {
-            Some(Prepared::Template(template)) if template.print(line.out, &decoded) => return,
-            Some(Prepared::Template(_) | Prepared::Tried(MOST_TRIES)) => self.frames.places = None,
+        match (templates.get(index), decoded.record()) {
+            (Some(Prepared::Template(template)), Some(record)) => {
+                let mut room = Room::new(line.out, template.room());
+                template.print(&mut room, record);
+                return room.finish();
+            }
+            (Some(Prepared::Template(_) | Prepared::Tried(MOST_TRIES)), _) => self.frames.places = None,
             _ => self.frames.places = Some(Vec::new()).filter(|_| self.forms.is_none()),
         }
         let start = line.out.len();
@@ -159,6 +166,28 @@ impl TextPrinter {
                 (None, Prepared::Template(_)) => return,
             };
         }
+    }
+
+    /// Appends an event whose class, packet and second have been printed before: in one piece of memory, without
+    /// a look at what is the same as then. `None`, and nothing has been appended, of any other event.
+    #[inline(always)]
+    fn prepared(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) -> Option<()> {
+        let decoded = event.decoded();
+        let (stream, index) = (event.stream_index(), decoded.class_index());
+        let Prepared::Template(template) = self.templates[stream].get(index)? else { return None };
+        let (record, head, packet) =
+            (decoded.record()?, self.heads[stream].get(index)?, &self.packets[stream]);
+        if packet.packet != Some(event.packet_serial()) || self.style.names.scope {
+            return None;
+        }
+        let stamp = self.stamps.common_event(event.stamp()?)?;
+        let mut room = Room::new(out, template.room());
+        room.array(&stamp, stamp.len());
+        room.bytes(head);
+        room.bytes(&packet.text);
+        template.print(&mut room, record);
+        room.finish();
+        Some(())
     }
 
     /// The context of the event's packet, printed once for all its events.

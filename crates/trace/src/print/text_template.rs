@@ -11,7 +11,6 @@ use tracewing_ctf::model::DisplayBase;
 #[derive(Debug)]
 pub(crate) struct Template {
     pieces: Vec<Piece>,
-    /// Bytes that are written for the texts and numbers of a line, at most; sequences take more.
     room: usize,
 }
 
@@ -87,12 +86,14 @@ impl Template {
         Some(Template { pieces, room })
     }
 
-    /// Appends the end of an event's line; false, and nothing has been appended, where the event needs a
-    /// walk.
-    #[inline]
-    pub(crate) fn print(&self, out: &mut Vec<u8>, event: &Event<'_>) -> bool {
-        let Some(record) = event.record() else { return false };
-        let mut room = Room::new(out, self.room);
+    /// Bytes that are written for a line's end, at most; sequences and long texts take more.
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Appends the end of an event's line.
+    #[inline(always)]
+    pub(crate) fn print(&self, room: &mut Room<'_>, record: Record<'_>) {
         for Piece { text, value } in &self.pieces {
             room.short(text);
             match value {
@@ -107,12 +108,12 @@ impl Template {
                 Shown::Labels(field, texts) => {
                     match texts.get(field.bits(record).unwrap_or(u64::MAX) as usize) {
                         Some(text) => room.bytes(text),
-                        None => other(&mut room, field.value(record)),
+                        None => other(room, field.value(record)),
                     }
                 }
                 Shown::Sequence(field, leads) => {
                     for (index, value) in field.elements(record).into_iter().flatten().enumerate() {
-                        leads.print(&mut room, index);
+                        leads.print(room, index);
                         match value {
                             Value::Unsigned(value, class) if class.base == DisplayBase::Decimal => {
                                 room.unsigned(value);
@@ -120,15 +121,13 @@ impl Template {
                             Value::Signed(value, class) if class.base == DisplayBase::Decimal => {
                                 room.signed(value);
                             }
-                            value => other(&mut room, Some(value)),
+                            value => other(room, Some(value)),
                         }
                     }
                 }
-                Shown::Other(field) => other(&mut room, field.value(record)),
+                Shown::Other(field) => other(room, field.value(record)),
             }
         }
-        room.finish();
-        true
     }
 }
 
