@@ -17,13 +17,15 @@ use std::process::Command;
 const ROUNDS: usize = 5;
 
 /// What is measured: each reads the whole recording.
-const ANALYSES: [(&str, &[&str]); 7] = [
+const ANALYSES: [(&str, &[&str]); 9] = [
     ("counting (no state)", &["stats"]),
     ("threads", &["threads"]),
     ("threads --by task", &["threads", "--by", "task"]),
     ("sched latency", &["sched", "latency"]),
     ("tasks", &["tasks"]),
     ("tasks --by name", &["tasks", "--by", "name"]),
+    ("breakdown", &["breakdown"]),
+    ("latency of a system call", &["latency", "--begin", "syscall_entry_read", "--end", "syscall_exit_read"]),
     // What all did is read back up to its end, which comes early.
     ("critical-path", &["critical-path", "--tid", trace::FIRST_WORKER]),
 ];
