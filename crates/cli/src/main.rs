@@ -185,12 +185,17 @@ enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the manual page of tracewing, or of one of its commands
-    #[command(after_help = "Example: tracewing man record | man -l -")]
+    #[command(after_help = MANUALS)]
     Man {
         /// The command, such as `sched latency`
         command: Vec<String>,
     },
 }
+
+const MANUALS: &str = "\
+Examples:
+  tracewing man record          on a terminal, `man` shows it
+  tracewing man session create > tracewing-session-create.1";
 
 /// All tables of all commands.
 fn views() -> Vec<table::reference::View> {

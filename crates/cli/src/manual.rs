@@ -3,15 +3,15 @@
 use anyhow::{Result, bail};
 use clap::Command;
 use clap_mangen::Man;
-use std::io::{self, Write};
-use std::process::ExitCode;
+use std::io::{self, IsTerminal, Write};
+use std::process::{self, ExitCode, Stdio};
 
 /// Prints the page of the command of `program` that these words name; without words, that of the program.
 pub fn print(mut program: Command, words: &[String]) -> Result<ExitCode> {
     program.build();
     let mut command = &program;
     for word in words {
-        let Some(below) = command.find_subcommand(word) else {
+        let Some(below) = find(command, word) else {
             bail!("there is no command `{}`", words.join(" "));
         };
         command = below;
@@ -19,14 +19,40 @@ pub fn print(mut program: Command, words: &[String]) -> Result<ExitCode> {
     // Into memory first: a write that fails is then one error, whatever has been written.
     let mut page = Vec::new();
     render(command, &mut page)?;
-    io::stdout().write_all(&page)?;
+    if !(io::stdout().is_terminal() && is_shown(&page)?) {
+        io::stdout().write_all(&page)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command below `command` that a word names; `session-create` names one of two levels, as the file of
+/// its page does.
+fn find<'c>(command: &'c Command, word: &str) -> Option<&'c Command> {
+    command.get_subcommands().find_map(|below| match word.strip_prefix(below.get_name())? {
+        "" => Some(below),
+        rest => find(below, rest.strip_prefix('-')?),
+    })
+}
+
+/// Has `man` show a page; false if this machine has no `man`.
+fn is_shown(page: &[u8]) -> io::Result<bool> {
+    let mut man = match process::Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).spawn() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        man => man?,
+    };
+    let written = man.stdin.take().map_or(Ok(()), |mut to| to.write_all(page));
+    man.wait()?;
+    match written {
+        // Its reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
+        written => written.map(|()| true),
+    }
 }
 
 /// All sections. The synopsis is the usage of the help: clap_mangen's own one lists each option, without its
 /// values.
 fn render(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
-    let man = Man::new(command.clone());
+    let man = Man::new(command.clone()).source(concat!("tracewing ", env!("CARGO_PKG_VERSION")));
     man.render_title(page)?;
     writeln!(page, ".nh")?;
     man.render_name_section(page)?;

@@ -127,9 +127,14 @@ fn each_command_has_a_manual_page() {
         (&[][..], "tracewing", "tracewing [OPTIONS] <COMMAND>"),
         (&["record"], "tracewing-record", "tracewing record [OPTIONS] [CMD]..."),
         (&["sched", "latency"], "tracewing-sched-latency", "tracewing sched latency [OPTIONS] [TRACE]..."),
+        (&["sched-latency"], "tracewing-sched-latency", "tracewing sched latency [OPTIONS] [TRACE]..."),
+        (&["critical-path"], "tracewing-critical-path", "tracewing critical\\-path [OPTIONS] [TRACE]..."),
     ] {
         let page = run(&[&["man"], words].concat()).text();
-        assert!(page.contains(&format!(".TH {title} 1")) && page.contains(".SH OPTIONS"), "{page}");
+        assert!(
+            page.contains(&format!(".TH {title} 1  \"tracewing ")) && page.contains(".SH OPTIONS"),
+            "{page}"
+        );
         assert!(page.contains(".SH EXAMPLES\n.nf\n\\&  tracewing "), "{page}");
         assert!(page.contains(&format!(".SH SYNOPSIS\n.nf\n{usage}\n.fi\n")), "{page}");
     }

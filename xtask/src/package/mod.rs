@@ -197,6 +197,8 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
     for example in EXAMPLES {
         // With line tables: the pages show lines of their sources.
         copy(&built.join(example), &tree.join("usr/lib/tracewing/examples").join(example), 0o755)?;
+        let sources = Path::new("examples").join(example).join("src");
+        copy_folder(&crate::root()?.join(&sources), &tree.join("usr/share/doc/tracewing").join(sources))?;
     }
     for (shell, path) in COMPLETIONS {
         write(&tree.join(path), &output(Command::new(&program).args(["completions", shell]))?)?;
@@ -210,7 +212,7 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
     let mit = fs::read_to_string(root.join("LICENSE-MIT"))?;
     let mit = mit.lines().map(|line| if line.is_empty() { " .\n".to_owned() } else { format!(" {line}\n") });
     write(&about.join("copyright"), (COPYRIGHT.to_owned() + &mit.collect::<String>()).as_bytes())?;
-    copy_book(&root.join("docs"), &about.join("docs"))?;
+    copy_folder(&root.join("docs"), &about.join("docs"))?;
     // Debian has the changes compressed, under a name of its own; README leads to the other file.
     let changes = about.join("changelog");
     write(&changes, &fs::read(root.join("CHANGELOG.md"))?)?;
@@ -224,13 +226,13 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The pages and pictures of the book, so that they can be read without a clone.
-fn copy_book(from: &Path, to: &Path) -> Result<()> {
+/// Pages and pictures of the book, or sources of examples, so that they can be read without a clone.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     for entry in fs::read_dir(from)? {
         let path = entry?.path();
         let copy = to.join(path.file_name().context("an entry has a name")?);
         if path.is_dir() {
-            copy_book(&path, &copy)?;
+            copy_folder(&path, &copy)?;
         } else {
             write(&copy, &fs::read(&path)?)?;
         }
@@ -272,7 +274,7 @@ fn build(tree: &Path, out: &Path) -> Result<PathBuf> {
     let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0").to_owned();
     let control = format!(
         "Package: tracewing\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: the authors of tracewing <root@localhost>\n\
-         Installed-Size: {kilobytes}\nDepends: libc6 (>= {}), libgcc-s1\nRecommends: less\nSection: devel\nPriority: optional\n\
+         Installed-Size: {kilobytes}\nDepends: libc6 (>= {}), libgcc-s1\nRecommends: less, man-db\nSuggests: bash-completion\nSection: devel\nPriority: optional\n\
          Description: records programs and the Linux kernel in one trace, and reads it back\n \
          Scheduler, interrupts, system calls, locks, functions, samples, and events of programs,\n in CTF. \
          The command tracewing, the library for record --locks and --functions, manual\n pages, completions and units of systemd.\n",

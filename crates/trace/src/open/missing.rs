@@ -220,7 +220,11 @@ fn learn_reasons(recording: &mut Recording, trace: usize, described: &Value) {
 fn gone_stream(recording: &mut Recording, trace: usize, path: &Path, listed: Listed) -> Option<Gap> {
     let Listed { events, bytes, lost, .. } = listed;
     if bytes > 0 {
-        recording.missing.push(format!("{} is missing, with {events} events", path.display()));
+        let shown = path.display();
+        recording.missing.push(match path.exists() {
+            true => format!("{shown} is empty, and had {events} events"),
+            false => format!("{shown} is missing, with {events} events"),
+        });
     }
     let has_lost_more = !listed.more().is_nothing();
     (bytes > 0 || lost > 0 || has_lost_more).then(|| Gap {

@@ -45,5 +45,9 @@ fn gone(folder: &Path, name: &str, described: &Value, is_copy: bool) -> GoneTrac
 pub(super) fn text(gone: &GoneTrace, described: &Value) -> String {
     let streams = streams(described, &gone.folder_name());
     let events = streams.values().fold(0_u64, |sum, stream| sum.saturating_add(stream.events));
-    format!("{} is missing, with {events} events", gone.folder.display())
+    let folder = gone.folder.display();
+    match gone.folder.exists() {
+        true => format!("{folder} has no metadata, without which its {events} events cannot be read"),
+        false => format!("{folder} is missing, with {events} events"),
+    }
 }
