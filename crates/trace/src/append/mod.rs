@@ -181,9 +181,9 @@ impl<'o> Room<'o> {
             self.grow();
         }
         let place = self.next.cast::<[u8; N]>();
-        // SAFETY: `N` bytes from `next` on are the vector's, as was just seen or as `grow` has reserved `MOST`;
-        // nothing else refers to them while `self` is borrowed. Bytes need no alignment, and are initialised
-        // before they are referred to.
+        // SAFETY: `N` bytes from `next` on are the vector's, as was just seen, or as `grow` has reserved
+        // `MOST`; nothing else refers to them while `self` is borrowed. Bytes need no alignment, and are
+        // initialised before they are referred to.
         unsafe {
             place.write([0; N]);
             &mut *place
@@ -196,7 +196,8 @@ impl<'o> Room<'o> {
     /// They are bytes of the last [`Room::place`].
     #[inline(always)]
     unsafe fn advance(&mut self, length: usize) {
-        // SAFETY: the place lies in the memory of `out`, so what follows some of its bytes does, or is its end.
+        // SAFETY: the place lies in the memory of `out`, so what follows some of its bytes does, or is its
+        // end.
         self.next = unsafe { self.next.add(length) };
     }
 

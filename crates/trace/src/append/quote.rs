@@ -58,8 +58,8 @@ pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// Whether nothing in a text is escaped. Blocks of 16 bytes, which may overlap, are looked at as a whole each;
-/// a shorter text is put together to one from its first and its last bytes.
+/// Whether nothing in a text is escaped. Blocks of 16 bytes, which may overlap, are looked at as a whole
+/// each; a shorter text is put together to one from its first and its last bytes.
 #[inline(always)]
 pub(crate) fn is_plain(text: &[u8]) -> bool {
     match text.len() {

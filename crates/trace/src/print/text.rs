@@ -157,19 +157,12 @@ impl TextPrinter {
         out.push(b'\n');
         if let Some(mut places) = self.frames.places.take() {
             places.iter_mut().flatten().for_each(|place| *place = place.start - start..place.end - start);
-            if templates.len() <= index {
-                templates.resize_with(index + 1, || Prepared::Tried(0));
-            }
-            templates[index] = match (Template::new(&out[start..], &places, &decoded), &templates[index]) {
-                (Some(template), _) => Prepared::Template(template),
-                (None, Prepared::Tried(times)) => Prepared::Tried(times + 1),
-                (None, Prepared::Template(_)) => return,
-            };
+            prepare(templates, index, Template::new(&out[start..], &places, &decoded));
         }
     }
 
-    /// Appends an event whose class, packet and second have been printed before: in one piece of memory, without
-    /// a look at what is the same as then. `None`, and nothing has been appended, of any other event.
+    /// Appends an event whose class, packet and second have been printed before: in one piece of memory,
+    /// without a look at what is the same as then. `None`, and nothing has been appended, of any other event.
     #[inline(always)]
     fn prepared(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) -> Option<()> {
         let decoded = event.decoded();
@@ -321,6 +314,18 @@ impl TextPrinter {
         number::unsigned(out, stream.id());
         out.extend_from_slice(b").\n");
     }
+}
+
+/// Keeps the template of a class, or that none could be made.
+fn prepare(templates: &mut Vec<Prepared>, index: usize, made: Option<Template>) {
+    if templates.len() <= index {
+        templates.resize_with(index + 1, || Prepared::Tried(0));
+    }
+    templates[index] = match (made, &templates[index]) {
+        (Some(template), _) => Prepared::Template(template),
+        (None, Prepared::Tried(times)) => Prepared::Tried(times + 1),
+        (None, Prepared::Template(_)) => return,
+    };
 }
 
 /// The contexts and the payload of a line.
