@@ -18,8 +18,9 @@ use crate::wakes::Waker;
 use tracewing_timeline::{Class, StateId};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
-/// The last figure is the version: a change of the format changes it.
-const MAGIC: [u8; 8] = *b"TWStatsB";
+/// The last figure is the version: a change of the format changes it, and one of what an index has of a
+/// recording.
+const MAGIC: [u8; 8] = *b"TWStatsC";
 pub(crate) const HEAD: usize = 64;
 pub(crate) const FOOT: usize = 32;
 

@@ -40,7 +40,7 @@ pub(crate) struct Pass<'w> {
 impl Fold for Pass<'_> {
     #[inline(always)]
     fn change(&mut self, change: Change<'_>) {
-        self.parts.change(change);
+        self.parts.change(change, &mut self.states);
         match change {
             Change::LwpEnds { lwp } => self.ends(Party::Thread(lwp.tid), lwp.reported_to()),
             Change::UserThreadEnds { thread } => {

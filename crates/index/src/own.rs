@@ -8,9 +8,9 @@ use crate::row::RowKind;
 use crate::table::{Table, split};
 use std::collections::HashMap;
 use tracewing_timeline::{Class as Kind, StateId, States, TrackId};
-use tracewing_trace::super_trace::Located;
+use tracewing_trace::super_trace::{Located, Lwp, SuperTrace};
 use tracewing_trace::{Classes, EventRef, Places};
-use tracewing_units::{SpanNumber, Timestamp};
+use tracewing_units::{SpanNumber, Tid, Timestamp};
 use tracewing_vocabulary::kernel::CpuFrequency;
 use tracewing_vocabulary::profile::{Counters as Counted, Sample};
 use tracewing_vocabulary::span::{Begin, Close, End, Enter, Exit, Follows, New, Record};
@@ -125,10 +125,20 @@ struct Open {
     lost: Option<Timestamp>,
 }
 
+/// An event that belongs to a thread.
+#[derive(Debug, Clone, Copy)]
+struct Happened {
+    class: u32,
+    span: Option<SpanNumber>,
+    time: Timestamp,
+}
+
 /// Follows the events and spans of programs.
 #[derive(Debug, Default)]
 pub(crate) struct Own {
     classes: Vec<Class>,
+    /// The first event of a thread that nothing has reported before: the thread is known after it.
+    first: Option<(Tid, Happened)>,
     /// By the row of the thread: rows by provider, rows of spans by depth, and the spans that it is in.
     providers: HashMap<TrackId, Vec<(Box<str>, TrackId)>>,
     spans: HashMap<TrackId, Vec<TrackId>>,
@@ -152,33 +162,63 @@ impl Own {
         states: &mut States<Builder<'_>>,
         counters: &mut Counters,
     ) {
-        let class = &mut self.classes[class as usize];
-        class.number(&mut states.sink.table);
+        self.classes[class as usize].number(&mut states.sink.table);
         let Some(activity) = at.activity else { return };
         let time = activity.time;
         let span = match said {
             Said::Counts(counts) => return counters.counted(*counts, time, states),
             Said::Frequency(frequency) => return counters.frequency(frequency, time, states),
             Said::Itself => None,
-            Said::Span(span) => span,
+            Said::Span(enters) => enters.map(|Enter { span }| span),
         };
-        let (Some(tid), Some(lwp)) = (at.place.tid, at.place.lwp) else { return };
-        match class {
+        let happened = Happened { class, span, time };
+        match (at.place.tid, at.place.lwp) {
+            (Some(tid), Some(lwp)) => self.happened(happened, states.lwp_track(lwp, tid), states),
+            (Some(tid), None) => self.first = Some((tid, happened)),
+            (None, _) => {}
+        }
+    }
+
+    /// Handles the last event, if it was the first one of a thread that is known in the state after it.
+    #[inline]
+    pub(crate) fn settle(&mut self, after: &SuperTrace, states: &mut States<Builder<'_>>) {
+        if let Some((tid, _)) = self.first {
+            match after.lwp(tid) {
+                Some(lwp) => self.did(lwp, states),
+                None => self.first = None,
+            }
+        }
+    }
+
+    /// Does the same if a thread is that one.
+    #[inline]
+    pub(crate) fn did(&mut self, lwp: &Lwp, states: &mut States<Builder<'_>>) {
+        if let Some((_, happened)) = self.first.take_if(|(tid, _)| *tid == lwp.tid) {
+            self.happened(happened, states.lwp_track(lwp.serial, lwp.tid), states);
+        }
+    }
+
+    fn happened(
+        &mut self,
+        Happened { class, span, time }: Happened,
+        of: TrackId,
+        states: &mut States<Builder<'_>>,
+    ) {
+        match &self.classes[class as usize] {
             Class::Event { provider, state: Some(state), .. } => {
-                let of = states.lwp_track(lwp, tid);
                 if let Some(row) = row_of(self.providers.entry(of).or_default(), provider, of, states) {
                     states.sink.happened(row, *state, time);
                 }
             }
             Class::Sample { state: Some(state), .. } => {
-                let (of, builder) = (states.lwp_track(lwp, tid), &mut states.sink);
+                let builder = &mut states.sink;
                 let new = || builder.part(RowKind::Samples, "", of);
                 let row = *self.samples.entry(of).or_insert_with(new);
                 states.sink.happened(row, *state, time);
             }
             Class::Enters { begins, state: Some(state), .. } => {
-                let Some(Enter { span }) = span else { return };
-                let open = self.open.entry(states.lwp_track(lwp, tid)).or_default();
+                let Some(span) = span else { return };
+                let open = self.open.entry(of).or_default();
                 let is_free = |depth: &usize| open.iter().all(|open| open.depth != *depth);
                 let depth = (0..).find(is_free).unwrap_or(MOST);
                 let (state, begins) = (*state, *begins);
@@ -187,9 +227,9 @@ impl Own {
                 }
             }
             Class::Leaves { ends } => {
-                let Some(Enter { span }) = span else { return };
+                let Some(span) = span else { return };
                 let ends = *ends;
-                self.leaves(states.lwp_track(lwp, tid), span, ends, time, states);
+                self.leaves(of, span, ends, time, states);
             }
             Class::Event { .. } | Class::Sample { .. } | Class::Enters { .. } | Class::Counter => {}
         }

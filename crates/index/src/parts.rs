@@ -123,6 +123,7 @@ impl Parts {
         at: &Located<'_>,
         states: &mut States<Builder<'_>>,
     ) {
+        self.own.settle(at.state, states);
         self.learn(at, states);
         self.explains(read.as_deref_mut(), at);
         match read {
@@ -167,7 +168,11 @@ impl Parts {
 
     /// Notes a change, for checkpoints.
     #[inline]
-    pub(crate) fn change(&mut self, change: Change<'_>) {
+    pub(crate) fn change(&mut self, change: Change<'_>, states: &mut States<Builder<'_>>) {
+        // After the last event, nothing else says that its thread is known.
+        if let Change::LwpDid { lwp, .. } = change {
+            self.own.did(lwp, states);
+        }
         self.explanations.iter_mut().for_each(|explanations| explanations.change(change));
     }
 

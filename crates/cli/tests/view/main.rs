@@ -27,6 +27,7 @@ mod counts;
 mod drawn;
 mod errors;
 mod filling;
+mod foreign;
 mod groups;
 mod held;
 mod kin;
