@@ -47,6 +47,8 @@ export class Events {
     this.body = element("tbody");
     this.earlier = this.button("Earlier events", () => this.before(MORE));
     this.later = this.button("Later events", () => this.after(MORE));
+    // What comes between them does not move them.
+    this.earlier.hidden = this.later.hidden = true;
   }
 
   /** @param {string} text @param {() => Promise<void>} act */
@@ -78,6 +80,7 @@ export class Events {
       this.note.textContent = `${count} within it, ${whose}`;
       if (from > 0) await this.before(AROUND);
       if (!answer.is_cut) await this.after(AROUND);
+      else this.later.hidden = false;
       this.fill();
       this.scroll();
       return;

@@ -2,6 +2,7 @@
 // The page: opens the recording, and connects what is seen with mouse and keyboard.
 
 import { about } from "./about.js";
+import { keepsPlace, restorePlace } from "./again.js";
 import { ask } from "./api.js";
 import { fit } from "./axis.js";
 import { CLASSES, EVENT, color, onScheme, patterns } from "./classes.js";
@@ -81,6 +82,8 @@ async function start() {
   page.view.restore();
   if (facts.is_live || page.fillings.size > 0) page.live = new Live(page, facts.is_live && !isLinked);
   if (!location.hash.includes("v=")) history.replaceState(null, "", `#${page.view.link()}`);
+  restorePlace(page);
+  keepsPlace(page);
   $("cover").hidden = true;
   // For tests, and for scripts that read the numbers of the picture.
   Object.assign(window, {

@@ -21,6 +21,7 @@ files! {
     "/icon.svg" IMAGE "icon.svg",
     "/main.js" SCRIPT "main.js",
     "/about.js" SCRIPT "about.js",
+    "/again.js" SCRIPT "again.js",
     "/filter.js" SCRIPT "filter.js",
     "/filling.js" SCRIPT "filling.js",
     "/live.js" SCRIPT "live.js",

@@ -42,6 +42,7 @@ mod own;
 mod parts;
 mod pictures;
 mod places;
+mod reload;
 mod search;
 mod selection;
 mod series;

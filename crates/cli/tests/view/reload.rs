@@ -1,0 +1,160 @@
+//! A page that is loaded again (F5) shows what it has shown, and nothing in it jumps while it opens and while
+//! data arrives.
+
+use crate::cdp::{Browser, opened};
+use crate::client::{Viewer, stored};
+use serde_json::{Value, json as object};
+use tracewing_testing::installed;
+
+/// What is seen: all but the time that the page has taken.
+const SEEN: &str = "({
+    window: [tracewing.view.from, tracewing.view.to],
+    hash: location.hash,
+    tracks: tracewing.shown().map(({ id, isPinned }) => [id, isPinned]),
+    chosen: tracewing.chosen(),
+    scroll: document.querySelector('#scroll').scrollTop,
+    filter: document.querySelector('#filter').value,
+    order: document.querySelector('#order').value,
+    find: [document.querySelector('#find').value, document.querySelector('#matches').textContent],
+    counted: document.querySelector('#counted').textContent,
+    details: document.querySelector('#details').innerText,
+    drawn: tracewing.drawn(),
+})";
+
+/// Loads the page again, and waits until it shows everything.
+fn reload(browser: &mut Browser, expected: &Value) {
+    browser.value("window.isOld = true");
+    browser.call("Page.reload", object!({}));
+    browser.wait("!window.isOld && document.readyState === 'complete'");
+    browser.settle();
+    let begin = std::time::Instant::now();
+    let mut seen = Value::Null;
+    while begin.elapsed().as_secs() < 60 {
+        seen = browser.value(SEEN);
+        if seen == *expected {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    for (name, was) in expected.as_object().unwrap() {
+        assert_eq!(&seen[name], was, "{name}");
+    }
+}
+
+/// Waits until all that is seen is in the address, and stays.
+fn seen(browser: &mut Browser) -> Value {
+    browser.wait("location.hash === `#${tracewing.view.link()}`");
+    browser.settle();
+    let mut before = browser.value(SEEN);
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let now = browser.value(SEEN);
+        if now == before {
+            return now;
+        }
+        before = now;
+    }
+}
+
+#[test]
+fn a_page_that_is_loaded_again_shows_the_same() {
+    let Some((viewer, mut browser)) = opened("server") else { return };
+    let tracks = viewer.ask("tracks", "{}");
+    let thread = tracks["rows"].as_array().unwrap().iter().find(|row| row["number"] == "27137").unwrap();
+    // Another window, order and filter, a pinned track, a search, marks, and a selected state.
+    let length = viewer.ask("state", "{}")["length"].as_u64().unwrap();
+    browser.value(&format!("tracewing.view.set({}, {})", length / 4, length / 2));
+    browser.value("const order = document.querySelector('#order'); order.value = 'name'; order.dispatchEvent(new Event('change'));");
+    browser.value(&format!("tracewing.choose({})", thread["id"]));
+    browser.key("i");
+    browser.value("void tracewing.search.start('mutex', false)");
+    browser.wait("tracewing.search.state?.is_done");
+    browser.key("u");
+    browser.value("const name = document.querySelector('#name-of-events'); name.value = 'sched_switch'; name.dispatchEvent(new Event('change'));");
+    browser.wait("tracewing.marks().isDone");
+    browser.value("document.activeElement.blur()");
+    browser.value(&format!("tracewing.select({}, {})", thread["id"], length / 3));
+    browser.wait("document.querySelectorAll('#details .listing .within').length > 0");
+    let state = seen(&mut browser);
+    reload(&mut browser, &state);
+    // An event that no track has.
+    browser.value("document.querySelector('#details .listing tr:not(.fields) .link').click()");
+    browser.wait("!!document.querySelector('#details .fields .steps')");
+    browser.value("document.querySelector('#details .fields .steps button:nth-of-type(2)').click()");
+    browser.wait("document.querySelectorAll('#details .fields').length === 1 && !!location.hash");
+    let event = seen(&mut browser);
+    reload(&mut browser, &event);
+    // An area, and one of its tables.
+    browser.key("Escape");
+    browser.key("m");
+    browser.wait("tracewing.view.area !== null && document.querySelector('#details').ariaBusy === 'false' && !!document.querySelector('#details td[data-ns]')");
+    let area = seen(&mut browser);
+    reload(&mut browser, &area);
+    // Folded tracks, and a place among them.
+    browser.key("Escape");
+    browser.value("tracewing.choose(tracewing.shown().find(({ kind }) => kind === 'process').id)");
+    browser.key(" ");
+    browser.value("document.querySelector('#scroll').scrollTop = 100");
+    let folded = seen(&mut browser);
+    assert_ne!(folded["tracks"], area["tracks"]);
+    assert_ne!(folded["scroll"], 0);
+    reload(&mut browser, &folded);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// Nothing but a few pixels.
+const STILL: f64 = 0.0005;
+/// A search widens its place in the line at the top.
+const HEADER: f64 = 0.005;
+
+/// What a page runs first: it keeps what has moved without the user.
+const SHIFTS: &str = "(() => {
+    window.shifts = [];
+    const of = ({ node, previousRect: from, currentRect: to }) => `${node?.parentElement?.id ?? ''}>${node?.id || node?.className || node?.nodeName} ${from.x},${from.y} ${from.width}x${from.height} -> ${to.x},${to.y} ${to.width}x${to.height}`;
+    new PerformanceObserver((list) => {
+        for (const { value, hadRecentInput, sources } of list.getEntries()) if (!hadRecentInput) shifts.push([value, sources.map(of)]);
+    }).observe({ type: 'layout-shift', buffered: true });
+})()";
+
+/// Less than this has moved, as browsers measure it: the share of the page, times how far.
+fn is_still(browser: &mut Browser, most: f64, what: &str) {
+    browser
+        .value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))");
+    let shifts = browser.value("shifts");
+    let sum: f64 = shifts.as_array().unwrap().iter().filter_map(|shift| shift[0].as_f64()).sum();
+    assert!(sum < most, "{what}: {sum} {shifts}");
+    browser.value("shifts.length = 0");
+}
+
+#[test]
+fn nothing_jumps_while_the_page_opens_and_data_arrives() {
+    if !installed(&["chromium"]) {
+        return;
+    }
+    let viewer = Viewer::start(&stored("server"));
+    let mut browser = Browser::start(1280, 720);
+    browser.call("Page.addScriptToEvaluateOnNewDocument", object!({ "source": SHIFTS }));
+    browser.open(&viewer.address());
+    assert_eq!(browser.value("PerformanceObserver.supportedEntryTypes.includes('layout-shift')"), true);
+    is_still(&mut browser, STILL, "opening");
+    let length = viewer.ask("state", "{}")["length"].as_u64().unwrap();
+    let tracks = viewer.ask("tracks", "{}");
+    let thread = tracks["rows"].as_array().unwrap().iter().find(|row| row["number"] == "27137").unwrap();
+    browser.value(&format!("tracewing.select({}, {})", thread["id"], length / 3));
+    browser.wait("document.querySelectorAll('#details .listing .within').length > 0");
+    is_still(&mut browser, STILL, "a state");
+    browser.value("tracewing.view.set(0, tracewing.view.length / 3)");
+    browser.settle();
+    is_still(&mut browser, STILL, "a window");
+    browser.value("void tracewing.search.start('mutex', true)");
+    browser.wait("tracewing.search.state?.is_done && document.querySelectorAll('#details .listing .within').length > 0");
+    is_still(&mut browser, HEADER, "a search");
+    // A link to a table of an area.
+    browser.open(&format!("http://127.0.0.1:{}/#v=1&area=0-{length}&show=events", viewer.port));
+    browser.wait("document.querySelectorAll('#details .figures tbody tr').length > 3");
+    is_still(&mut browser, STILL, "a table");
+    // What moves is found.
+    browser.value("document.querySelector('#top').style.marginTop = '200px'");
+    browser.wait("shifts.length > 0");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}

@@ -1,0 +1,49 @@
+// @ts-check
+// What links do not have, but a page that is loaded again in its tab still shows: which tracks are folded, how far
+// they are scrolled, and which one is chosen.
+
+import { each } from "./live.js";
+import { $ } from "./opening.js";
+
+/** Its name in the storage of the tab, which no other recording's page has: each has a port of its own. */
+const KEY = "tracewing";
+
+/** Tracks that are folded in one tree and not in the other. @param {import("./tracks.js").Node[]} one @param {import("./tracks.js").Node[]} other @returns {string[]} */
+function toggled(one, other) {
+  const folded = new Map();
+  each(one, "", (node, key) => folded.set(key, node.folded));
+  /** @type {string[]} */
+  const found = [];
+  each(other, "", (node, key) => node.children.length > 0 && folded.get(key) !== node.folded && found.push(key));
+  return found;
+}
+
+/** Keeps it when the page ends. @param {import("./page.js").Page} page */
+export function keepsPlace(page) {
+  window.addEventListener("pagehide", () => {
+    const { id, isPinned } = page.chosen ?? {};
+    const kept = { link: location.hash, top: $("scroll").scrollTop, toggled: toggled(page.tree(), page.roots), id, isPinned };
+    try {
+      sessionStorage.setItem(KEY, JSON.stringify(kept));
+    } catch {
+      // There is no storage, or no room in it.
+    }
+  });
+}
+
+/** Shows it again, if the page has the same address. @param {import("./page.js").Page} page */
+export function restorePlace(page) {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
+    if (kept?.link !== location.hash) return;
+    const keys = new Set(kept.toggled);
+    each(page.roots, "", (node, key) => {
+      if (keys.has(key)) node.folded = !node.folded;
+    });
+    page.fold();
+    page.chosen = page.tracks.find(({ id, isPinned }) => id === kept.id && isPinned === kept.isPinned) ?? null;
+    $("scroll").scrollTop = Number(kept.top);
+  } catch {
+    // There is no storage.
+  }
+}
