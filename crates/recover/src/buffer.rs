@@ -218,15 +218,19 @@ impl Buffer<'_> {
 
     /// Reads a sub-buffer; `None` if writers, or the recorder, may have changed it meanwhile.
     fn read_unchanged(&self, mut found: Found, last: Cycles) -> Option<Result<Option<SubBuffer>, Damage>> {
-        // A sub-buffer is closed once.
-        for _ in 0..=1 {
+        // Its end and its size are stored once each.
+        for _ in 0..=2 {
             let read = self.read(&found, last);
             if !self.region.memory.is_live() {
                 return Some(read);
             }
             let now = self.header_if_kept(&found)?;
             if !self.was_closed(&found, now) {
-                return Some(read);
+                // Of no size, but closed: the recorder has it.
+                let is_taken = now.used == 0
+                    && self.region.geometry.mode() == Mode::Discard
+                    && matches!(read, Err(Damage { cause: DamageCause::Size, .. }));
+                return (!is_taken).then_some(read);
             }
             found.header = now;
         }
