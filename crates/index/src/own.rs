@@ -33,7 +33,7 @@ enum Meaning {
 }
 
 /// What is known of an event class, for states and rows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Class {
     /// An event of a provider.
     Event {
@@ -126,9 +126,9 @@ struct Open {
 }
 
 /// An event that belongs to a thread.
-#[derive(Debug, Clone, Copy)]
-struct Happened {
-    class: u32,
+#[derive(Debug, Clone)]
+struct Happened<C> {
+    class: C,
     span: Option<SpanNumber>,
     time: Timestamp,
 }
@@ -137,8 +137,15 @@ struct Happened {
 #[derive(Debug, Default)]
 pub(crate) struct Own {
     classes: Vec<Class>,
-    /// The first event of a thread that nothing has reported before: the thread is known after it.
-    first: Option<(Tid, Happened)>,
+    /// The first event of a thread that nothing has reported before: the thread is known after it. It has its
+    /// class with it, as the recording may be opened anew before that.
+    first: Option<(Tid, Happened<Class>)>,
+    rows: Rows,
+}
+
+/// What threads have.
+#[derive(Debug, Default)]
+struct Rows {
     /// By the row of the thread: rows by provider, rows of spans by depth, and the spans that it is in.
     providers: HashMap<TrackId, Vec<(Box<str>, TrackId)>>,
     spans: HashMap<TrackId, Vec<TrackId>>,
@@ -162,7 +169,8 @@ impl Own {
         states: &mut States<Builder<'_>>,
         counters: &mut Counters,
     ) {
-        self.classes[class as usize].number(&mut states.sink.table);
+        let class = &mut self.classes[class as usize];
+        class.number(&mut states.sink.table);
         let Some(activity) = at.activity else { return };
         let time = activity.time;
         let span = match said {
@@ -171,10 +179,15 @@ impl Own {
             Said::Itself => None,
             Said::Span(enters) => enters.map(|Enter { span }| span),
         };
-        let happened = Happened { class, span, time };
         match (at.place.tid, at.place.lwp) {
-            (Some(tid), Some(lwp)) => self.happened(happened, states.lwp_track(lwp, tid), states),
-            (Some(tid), None) => self.first = Some((tid, happened)),
+            (Some(tid), Some(lwp)) => {
+                self.rows.happened(
+                    Happened { class: &*class, span, time },
+                    states.lwp_track(lwp, tid),
+                    states,
+                );
+            }
+            (Some(tid), None) => self.first = Some((tid, Happened { class: class.clone(), span, time })),
             (None, _) => {}
         }
     }
@@ -182,8 +195,8 @@ impl Own {
     /// Handles the last event, if it was the first one of a thread that is known in the state after it.
     #[inline]
     pub(crate) fn settle(&mut self, after: &SuperTrace, states: &mut States<Builder<'_>>) {
-        if let Some((tid, _)) = self.first {
-            match after.lwp(tid) {
+        if let Some((tid, _)) = &self.first {
+            match after.lwp(*tid) {
                 Some(lwp) => self.did(lwp, states),
                 None => self.first = None,
             }
@@ -193,18 +206,38 @@ impl Own {
     /// Does the same if a thread is that one.
     #[inline]
     pub(crate) fn did(&mut self, lwp: &Lwp, states: &mut States<Builder<'_>>) {
-        if let Some((_, happened)) = self.first.take_if(|(tid, _)| *tid == lwp.tid) {
-            self.happened(happened, states.lwp_track(lwp.serial, lwp.tid), states);
+        if let Some((_, Happened { class, span, time })) = self.first.take_if(|(tid, _)| *tid == lwp.tid) {
+            let happened = Happened { class: &class, span, time };
+            self.rows.happened(happened, states.lwp_track(lwp.serial, lwp.tid), states);
         }
     }
 
+    /// The recording is opened anew: its streams and classes may have other numbers.
+    pub(crate) fn reopen(&mut self) {
+        self.classes.clear();
+    }
+
+    /// Another one, of which only the last event is known: it can be closed while this one continues.
+    pub(crate) fn same(&self) -> Self {
+        Own { first: self.first.clone(), ..Own::default() }
+    }
+
+    /// Events of programs were lost after a time.
+    pub(crate) fn lost(&mut self, from: Timestamp) {
+        for open in self.rows.open.values_mut().flatten() {
+            open.lost.get_or_insert(from);
+        }
+    }
+}
+
+impl Rows {
     fn happened(
         &mut self,
-        Happened { class, span, time }: Happened,
+        Happened { class, span, time }: Happened<&Class>,
         of: TrackId,
         states: &mut States<Builder<'_>>,
     ) {
-        match &self.classes[class as usize] {
+        match class {
             Class::Event { provider, state: Some(state), .. } => {
                 if let Some(row) = row_of(self.providers.entry(of).or_default(), provider, of, states) {
                     states.sink.happened(row, *state, time);
@@ -255,18 +288,6 @@ impl Own {
             rows.push(row);
         }
         builder.did(rows[depth], state, from, to);
-    }
-
-    /// The recording is opened anew: its streams and classes may have other numbers.
-    pub(crate) fn reopen(&mut self) {
-        self.classes.clear();
-    }
-
-    /// Events of programs were lost after a time.
-    pub(crate) fn lost(&mut self, from: Timestamp) {
-        for open in self.open.values_mut().flatten() {
-            open.lost.get_or_insert(from);
-        }
     }
 }
 

@@ -302,6 +302,7 @@ impl Parts {
             counters: self.counters.clone(),
             of_calls: self.of_calls.clone(),
             of_locks: self.of_locks.clone(),
+            own: self.own.same(),
             tasks: self.tasks.clone(),
             last_task: self.last_task,
             seen: self.seen.clone(),

@@ -14,7 +14,9 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use tracewing_ctf::model::{EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass};
+use tracewing_ctf::model::{
+    EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass, TraceClass,
+};
 use tracewing_index::{Cache, Changes, Index, Look, RowId, RowKind};
 use tracewing_trace::Recording;
 use tracewing_vocabulary::environment;
@@ -187,7 +189,7 @@ fn tasks() -> [Vec<u8>; 5] {
     parts.try_into().unwrap()
 }
 
-fn class_of_tasks() -> tracewing_ctf::model::TraceClass {
+fn class_of_tasks() -> TraceClass {
     let number = || FieldClass::unsigned(64);
     let cause = EnumerationClass::new(IntegerClass::unsigned(8)).with("none", 0, 0).with("blocked", 2, 2);
     let thread = StructureClass::new().with("pid", FieldClass::signed(32)).with("name", FieldClass::string());
@@ -289,31 +291,29 @@ fn readings(instance: u64, seq: u64, readings: &[(u64, u64)]) -> Vec<u8> {
     packet.bytes(&readings.iter().map(event).collect::<Vec<_>>())
 }
 
-/// Counters count on when another stream comes that is before theirs.
-#[test]
-fn counters_continue_when_streams_have_other_places() {
+/// Follows a recording of one stream, to which more is added, and then a stream that is before it; the index is
+/// that of the whole. Gives it, of so many events at first and in the end.
+fn follow_another_stream(
+    of: &TraceClass,
+    [first, more, other]: [Vec<u8>; 3],
+    [begin, end]: [u64; 2],
+) -> Index {
     let place = tempfile::tempdir().unwrap();
     let trace = place.path().join("trace");
-    let mut of = class(Some(2), 1_000_000_000);
-    of.set_env(environment::DOMAIN, "profile".to_owned());
-    of.set_env(environment::PROFILE_COUNTERS, environment::OF_TREE.to_owned());
-    let payload = StructureClass::new().with("cycles", FieldClass::unsigned(64));
-    of.data_stream_classes[0].event_record_classes =
-        vec![EventRecordClass::new(0, "profile:counters").with_payload(payload)];
-    let stream = |cpu: u32| trace.join(format!("profile/cpu_{cpu}"));
-    write_trace(&trace.join("profile"), &of, &[("cpu_1", readings(1, 0, &[(1, 1_000), (2, 3_000)]))]);
+    let stream = |cpu: u32| trace.join(format!("part/cpu_{cpu}"));
+    write_trace(&trace.join("part"), of, &[("cpu_1", first)]);
     describe("recording", &trace);
     let lock = fs::File::open(&trace).unwrap();
     lock.lock().unwrap();
-    let (mut events, mut has_ended, mut is_anew) = (2, false, false);
+    let (mut events, mut has_ended, mut is_anew) = (begin, false, false);
     let mut watch = |look| {
         match look {
-            Look::Grown(index, _) if index.tail().events == events && events == 2 => {
-                let mut other = fs::File::options().append(true).open(stream(1)).unwrap();
-                other.write_all(&readings(1, 1, &[(4, 13_000), (9, 14_000)])).unwrap();
-                fs::write(place.path().join("part"), readings(0, 0, &[(5, 500_000), (8, 600_000)])).unwrap();
+            Look::Grown(index, _) if index.tail().events == events && events == begin => {
+                let mut grown = fs::File::options().append(true).open(stream(1)).unwrap();
+                grown.write_all(&more).unwrap();
+                fs::write(place.path().join("part"), &other).unwrap();
                 fs::rename(place.path().join("part"), stream(0)).unwrap();
-                events = 6;
+                events = end;
             }
             Look::Grown(index, _) if index.tail().events == events => {
                 describe("complete", &trace);
@@ -333,6 +333,46 @@ fn counters_continue_when_streams_have_other_places() {
     made.make(&recording, &mut |_| ControlFlow::Continue(())).unwrap();
     let bytes = |cache: &Cache| fs::read(cache.path_of(&recording)).unwrap();
     assert!(bytes(&followed) == bytes(&made), "the indexes differ");
-    assert_eq!(left.tail().events, 6);
+    assert_eq!(left.tail().events, end);
+    left
+}
+
+/// Counters count on when another stream comes that is before theirs.
+#[test]
+fn counters_continue_when_streams_have_other_places() {
+    let mut of = class(Some(2), 1_000_000_000);
+    of.set_env(environment::DOMAIN, "profile".to_owned());
+    of.set_env(environment::PROFILE_COUNTERS, environment::OF_TREE.to_owned());
+    let payload = StructureClass::new().with("cycles", FieldClass::unsigned(64));
+    of.data_stream_classes[0].event_record_classes =
+        vec![EventRecordClass::new(0, "profile:counters").with_payload(payload)];
+    let parts = [
+        readings(1, 0, &[(1, 1_000), (2, 3_000)]),
+        readings(1, 1, &[(4, 13_000), (9, 14_000)]),
+        readings(0, 0, &[(5, 500_000), (8, 600_000)]),
+    ];
+    let left = follow_another_stream(&of, parts, [2, 6]);
     assert!(left.rows().any(|(_, row)| matches!(row.kind, RowKind::Counter(_))));
+}
+
+/// What is known of a thread's first event is kept while the recording is opened anew.
+#[test]
+fn the_first_event_of_a_thread_is_the_last_before_another_stream() {
+    let mut of = class(Some(2), 1_000_000_000);
+    of.set_env(environment::DOMAIN, "ust");
+    let payload = || StructureClass::new().with("number", FieldClass::unsigned(64));
+    of.data_stream_classes[0].event_record_classes = ["other:hit", "app:hit"]
+        .into_iter()
+        .zip(0..)
+        .map(|(name, id)| EventRecordClass::new(id, name).with_payload(payload()))
+        .collect();
+    let hit = |instance, seq, id, (ms, tid): (u64, i32)| {
+        let stamp = ms * 1_000_000;
+        let packet = Packet { seq, ..Packet::new(2, instance, stamp, stamp) };
+        packet.bytes(&[Event { stamp, id, tid, payload: ms.to_le_bytes().to_vec() }])
+    };
+    let parts = [hit(1, 0, 1, (1, 7)), hit(1, 1, 1, (6, 7)), hit(0, 0, 0, (5, 8))];
+    let left = follow_another_stream(&of, parts, [1, 3]);
+    let providers = left.rows().filter(|(_, row)| matches!(row.kind, RowKind::Events(_)));
+    assert_eq!(providers.count(), 2);
 }
