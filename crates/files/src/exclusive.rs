@@ -13,7 +13,8 @@ use rustix::process::geteuid;
 use crate::Refused;
 use crate::dir::found;
 
-/// Name of the file. It stays: if it were removed, two processes could lock two files.
+/// Name of the file. It stays: if it were removed, two processes could lock two files. Only a recorder that
+/// discards its folder removes it, as no other process is to write there.
 pub const LOCK_FILE: &str = ".tracewing.lock";
 
 /// The lock, until this is dropped. The folder must be one that only this user can write to.
@@ -56,8 +57,10 @@ impl Exclusive {
         let is_file = FileType::from_raw_mode(data.st_mode as RawMode).is_file();
         // No other user can open it.
         let is_private = data.st_uid == fstat(folder)?.st_uid && data.st_mode & 0o077 == 0;
-        let is_held = flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
-        Ok(is_file && is_private && is_held)
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Err(Errno::WOULDBLOCK) => Ok(is_file && is_private),
+            lock => lock.map(|()| false).map_err(io::Error::from),
+        }
     }
 }
 

@@ -124,7 +124,7 @@ impl<'a> Earlier<'a> {
                     return true;
                 }
                 match is_written(&folder, place).and_then(|is_written| match is_written {
-                    true => Ok(Some(Vec::new())),
+                    true => Err(io::Error::other("a recorder that has not answered writes there")),
                     false => part.find(&folder, place),
                 }) {
                     Ok(Some(found)) => {

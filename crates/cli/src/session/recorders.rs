@@ -316,8 +316,9 @@ pub fn stop(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
         bail!("{0} is not started: `tracewing session start {0}` starts it", definition.name);
     }
     let status = end(&found.running.iter().collect::<Vec<_>>())?;
-    report_removed(locked, definition)?;
+    let removed = report_removed(locked, definition);
     found.answer()?;
+    removed?;
     if let Some(mut earlier) = Earlier::of(locked, definition)? {
         earlier.find(&[]);
         earlier.finish();
