@@ -157,7 +157,13 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if !is_copied && recording.inputs().iter().any(|input| real(folder).starts_with(real(input))) {
         let gone = traces::of_recording(folder, described);
-        recording.missing.extend(gone.iter().map(|trace| traces::text(trace, described)));
+        for trace in &gone {
+            let (folder, events) = (trace.folder.display(), traces::events(trace, described));
+            recording.missing.push(match trace.folder.exists() {
+                true => format!("{folder} has no metadata, without which its {events} events cannot be read"),
+                false => format!("{folder} is missing, with {events} events"),
+            });
+        }
         recording.gone.extend(gone);
     }
 }

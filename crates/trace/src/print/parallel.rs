@@ -8,7 +8,6 @@ use crate::Error;
 use crate::merge::messages::{Handoff, Merge};
 use crate::merge::slices::Slice;
 use crate::open::recording::Recording;
-use crate::print::lines::BATCH;
 use crate::print::listing::Sink;
 use crate::print::printer::Printer;
 use crate::print::stamp::PrintedStamp;
@@ -45,8 +44,12 @@ impl Default for Plan {
     }
 }
 
+/// Bytes of a slice's lines that are handed on at once. Each time, the thread that passes them on is woken, and
+/// on a machine with few CPUs takes one from a thread that prints.
+pub(super) const BATCH_OF_SLICE: usize = 1 << 18;
+
 /// How many batches of lines of a slice may wait.
-const WAITING: usize = 256;
+const WAITING: usize = 64;
 
 /// What comes out of a slice, in this order.
 enum Part<'r> {
@@ -67,7 +70,7 @@ struct Spare(Mutex<Vec<Vec<u8>>>);
 
 impl Spare {
     fn memory(&self) -> Vec<u8> {
-        self.all().pop().unwrap_or_else(|| Vec::with_capacity(2 * BATCH))
+        self.all().pop().unwrap_or_else(|| Vec::with_capacity(2 * BATCH_OF_SLICE))
     }
 
     fn give_back(&self, mut memory: Vec<u8>) {

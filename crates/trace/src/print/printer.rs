@@ -7,6 +7,7 @@ use crate::open::recording::Recording;
 use crate::print::context::Known;
 use crate::print::lines::{BATCH, Lines};
 use crate::print::listing::{Listing, Sink};
+use crate::print::parallel::BATCH_OF_SLICE;
 use crate::print::stamp::PrintedStamp;
 use crate::select::in_order::OrderedSelection;
 use crate::time::range::TimeRange;
@@ -227,8 +228,8 @@ impl<'l> Printer<'l> {
         self.lines.text.stamps().withhold();
         (self.left, self.enough) = (1, usize::MAX);
         let result = self.print(merge, sink);
-        (self.left, self.enough) = (u64::MAX, BATCH);
-        let line = std::mem::replace(&mut self.lines.batch, Vec::with_capacity(2 * BATCH));
+        (self.left, self.enough) = (u64::MAX, BATCH_OF_SLICE);
+        let line = std::mem::replace(&mut self.lines.batch, Vec::with_capacity(2 * BATCH_OF_SLICE));
         (line, self.lines.text.stamps().withheld(), result)
     }
 

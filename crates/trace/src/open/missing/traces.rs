@@ -41,13 +41,8 @@ fn gone(folder: &Path, name: &str, described: &Value, is_copy: bool) -> GoneTrac
     }
 }
 
-/// How a trace that is gone is reported: with the number of events that it held.
-pub(super) fn text(gone: &GoneTrace, described: &Value) -> String {
+/// How many events a trace that is gone held.
+pub(super) fn events(gone: &GoneTrace, described: &Value) -> u64 {
     let streams = streams(described, &gone.folder_name());
-    let events = streams.values().fold(0_u64, |sum, stream| sum.saturating_add(stream.events));
-    let folder = gone.folder.display();
-    match gone.folder.exists() {
-        true => format!("{folder} has no metadata, without which its {events} events cannot be read"),
-        false => format!("{folder} is missing, with {events} events"),
-    }
+    streams.values().fold(0_u64, |sum, stream| sum.saturating_add(stream.events))
 }
