@@ -34,18 +34,18 @@ fn find<'c>(command: &'c Command, word: &str) -> Option<&'c Command> {
     })
 }
 
-/// Has `man` show a page; false if this machine has no `man`.
+/// Has `man` show a page; false if this machine has no `man`, or one that cannot.
 fn is_shown(page: &[u8]) -> io::Result<bool> {
     let mut man = match process::Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).spawn() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         man => man?,
     };
     let written = man.stdin.take().map_or(Ok(()), |mut to| to.write_all(page));
-    man.wait()?;
+    let has_shown = man.wait()?.success();
     match written {
         // Its reader has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(true),
-        written => written.map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(has_shown),
+        written => written.map(|()| has_shown),
     }
 }
 

@@ -41,7 +41,9 @@ export function restorePlace(page) {
       if (keys.has(key)) node.folded = !node.folded;
     });
     page.fold();
-    page.chosen = page.tracks.find(({ id, isPinned }) => id === kept.id && isPinned === kept.isPinned) ?? null;
+    const own = page.tracks.find(({ id, isPinned }) => id === kept.id && isPinned === kept.isPinned);
+    // Headings have no id, and none of them is chosen.
+    page.chosen = (kept.id !== null && own) || null;
     $("scroll").scrollTop = Number(kept.top);
   } catch {
     // There is no storage.

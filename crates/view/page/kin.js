@@ -48,7 +48,11 @@ export class Kin {
     const { listed } = this;
     await listed;
     const place = $("details").querySelector(".steps output");
-    if (listed !== this.listed || !this.opened || !place) return;
+    if (listed !== this.listed || !place) return;
+    if (!this.opened) {
+      place.textContent = "not found: its place among many events of one time is unknown";
+      return;
+    }
     await this.go(this.opened.events, this.opened.event, step, /** @type {HTMLElement} */ (place));
   }
 
