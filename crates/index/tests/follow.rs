@@ -291,8 +291,8 @@ fn readings(instance: u64, seq: u64, readings: &[(u64, u64)]) -> Vec<u8> {
     packet.bytes(&readings.iter().map(event).collect::<Vec<_>>())
 }
 
-/// Follows a recording of one stream, to which more is added, and then a stream that is before it; the index is
-/// that of the whole. Gives it, of so many events at first and in the end.
+/// Follows a recording of one stream, to which more is added, and then a stream that is before it; the index
+/// is that of the whole. Gives it, of so many events at first and in the end.
 fn follow_another_stream(
     of: &TraceClass,
     [first, more, other]: [Vec<u8>; 3],

@@ -10,6 +10,7 @@ mod traces;
 use crate::open::carried::{self, At};
 use crate::open::cut;
 use crate::open::description::{self, Listed, known, real_time, streams};
+use crate::open::gone::GoneTrace;
 use crate::open::recording::{Recording, Stream};
 use crate::stream::cursor::{Lost, LostKind};
 use serde_json::Value;
@@ -157,15 +158,18 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], descri
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if !is_copied && recording.inputs().iter().any(|input| real(folder).starts_with(real(input))) {
         let gone = traces::of_recording(folder, described);
-        for trace in &gone {
-            let (folder, events) = (trace.folder.display(), traces::events(trace, described));
-            recording.missing.push(match trace.folder.exists() {
-                true => format!("{folder} has no metadata, without which its {events} events cannot be read"),
-                false => format!("{folder} is missing, with {events} events"),
-            });
-        }
+        gone.iter().for_each(|trace| report(recording, trace, described));
         recording.gone.extend(gone);
     }
+}
+
+/// Reports a trace that is gone, with the number of events that it held.
+fn report(recording: &mut Recording, trace: &GoneTrace, described: &Value) {
+    let (folder, events) = (trace.folder.display(), traces::events(trace, described));
+    recording.missing.push(match trace.folder.exists() {
+        true => format!("{folder} has no metadata, without which its {events} events cannot be read"),
+        false => format!("{folder} is missing, with {events} events"),
+    });
 }
 
 /// Learns what was overwritten before the streams of a trace begin; of a snapshot also what programs held

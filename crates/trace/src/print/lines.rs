@@ -16,6 +16,10 @@ use std::sync::Arc;
 /// Bytes collected before they are written.
 pub(super) const BATCH: usize = 1 << 16;
 
+/// Bytes of the lines of a slice that are handed on at once. Each time, the thread that passes them on is
+/// woken, and on a machine with few CPUs takes one from a thread that prints.
+pub(super) const BATCH_OF_SLICE: usize = 1 << 18;
+
 /// Lines of events that have not been handed on.
 #[derive(Debug)]
 pub(super) struct Lines {

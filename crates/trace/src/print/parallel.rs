@@ -8,6 +8,7 @@ use crate::Error;
 use crate::merge::messages::{Handoff, Merge};
 use crate::merge::slices::Slice;
 use crate::open::recording::Recording;
+use crate::print::lines::BATCH_OF_SLICE;
 use crate::print::listing::Sink;
 use crate::print::printer::Printer;
 use crate::print::stamp::PrintedStamp;
@@ -43,10 +44,6 @@ impl Default for Plan {
         Plan { alone: 1 << 16, slice: 2 << 20, threads: cpus.min(MOST_THREADS), new: Builder::new }
     }
 }
-
-/// Bytes of a slice's lines that are handed on at once. Each time, the thread that passes them on is woken, and
-/// on a machine with few CPUs takes one from a thread that prints.
-pub(super) const BATCH_OF_SLICE: usize = 1 << 18;
 
 /// How many batches of lines of a slice may wait.
 const WAITING: usize = 64;
