@@ -173,7 +173,8 @@ impl<'a> Earlier<'a> {
 
     /// Notes that a channel's recorder is going to write to `place` in the folder of a start.
     pub fn add(&mut self, folder: &Dir, place: &str, channel: &str) {
-        if let Some(start) = self.record.starts.iter_mut().find(|start| start.folder == folder.path()) {
+        // The last: an older one can have had the same name, on a disk that is not mounted now.
+        if let Some(start) = self.record.starts.iter_mut().rfind(|start| start.folder == folder.path()) {
             let part = Part { channel: channel.to_owned(), items: None, log: None };
             start.parts.insert(place.to_owned(), part);
         }

@@ -48,7 +48,7 @@ fn kill(sessions: &Background, channel: &str) {
     let lock = Path::new(row["folder"].as_str().unwrap()).join(".tracewing.lock");
     signal(pid, libc::SIGKILL);
     wait_until("it is gone", || !is_running(pid));
-    // Its helpers have the lock, too.
+    // Its other threads may end later than its first one.
     let lock = fs::File::open(lock).unwrap();
     wait_until("they are gone", || flock(&lock, FlockOperation::NonBlockingLockShared).is_ok());
 }
