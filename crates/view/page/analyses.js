@@ -50,7 +50,7 @@ const NOTHING = {
  * @property {(error: unknown) => void} lost
  * @property {(row: number) => string} named
  * @property {(row: number, time: number) => void} select
- * @property {(tid: string, time: number) => number | undefined} threadAt
+ * @property {(tid: string, time: number) => Promise<number | undefined>} threadAt
  * @property {(kind: string) => void} tab
  * @property {(name: string) => boolean} isMarked whether events of a name are marked in the tracks
  * @property {(name: string) => void} mark marks them, or no longer
@@ -235,8 +235,9 @@ async function showCalls(place, area, name, page) {
   try {
     const answer = await result(inner, "calls", { ...asked(area), name });
     if (!answer) return;
-    const spans = answer.longest.map((/** @type {{tid: string | null, from: number, to: number}} */ call) =>
-      ({ row: call.tid === null ? undefined : page.threadAt(call.tid, call.from), from: call.from, to: call.to }));
+    /** @type {Span[]} */
+    const spans = [];
+    for (const { tid, from, to } of answer.longest) spans.push({ row: tid === null ? undefined : await page.threadAt(tid, from), from, to });
     inner.append(list(spans, page));
   } catch (error) {
     page.lost(error);

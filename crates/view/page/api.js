@@ -1,7 +1,7 @@
 // @ts-check
 // What the page asks the server: of A below `/api/`, of B below `/api/other/`.
 
-import { fromSide, isSeries, sideAsked, sideOf, SECOND, toSide } from "./sides.js";
+import { fromSide, isSeries, namedIn, sideAsked, sideOf, SECOND, toSide } from "./sides.js";
 
 /** The user is not known: the address lacked the token, or the server has another one. */
 export class Unknown extends Error {}
@@ -32,6 +32,9 @@ async function post(path, asked, signal) {
   return response;
 }
 
+/** What makes rows known that an answer names, before the answer is used. @type {{learn: (rows: number[]) => Promise<void>}} */
+export const naming = { learn: async () => {} };
+
 /**
  * An answer. Rows and states in the question say which recording is asked; without any, `side` does, or it is A.
  * @param {string} path @param {any} [asked] @param {AbortSignal} [signal] @returns {Promise<any>}
@@ -39,7 +42,10 @@ async function post(path, asked, signal) {
 export async function ask(path, asked = {}, signal) {
   const side = sideAsked(asked);
   const answer = await whole((await post(of(side, path), toSide(asked, side), signal)).json());
-  return fromSide(path, answer, side);
+  const found = fromSide(path, answer, side);
+  const rows = namedIn(path, found);
+  if (rows.length > 0) await naming.learn(rows);
+  return found;
 }
 
 /** @param {number} side @param {string} path */

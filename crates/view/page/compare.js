@@ -2,7 +2,7 @@
 // Two recordings above each other on one time scale: B is moved relative to A, by dragging its line, by a time that
 // is typed, or so that what was selected in both begins at the same time.
 
-import { counted } from "./about.js";
+import { counted, tell } from "./about.js";
 import { $, nameOf, notice } from "./opening.js";
 import { beginOf, place, sideOf } from "./sides.js";
 import { duration } from "./time.js";
@@ -45,7 +45,6 @@ export class Compare {
     this.dragged = null;
     /** The states that were selected last, in the time of their recording. @type {[number | null, number | null]} */
     this.chosen = [null, null];
-    this.losses = facts.flatMap(({ losses }, side) => losses.map((/** @type {any} */ loss) => ({ ...loss, side })));
     this.input = /** @type {HTMLInputElement} */ ($("offset"));
   }
 
@@ -83,14 +82,10 @@ export class Compare {
     $("name").title = this.facts.map(({ name }) => name).join("\n");
     $("about").textContent = "";
     for (const [side, facts] of this.facts.entries()) {
-      const { length, name, losses, losses_left_out, is_cut_off } = facts;
+      const { length, name, is_cut_off } = facts;
       const place = $(side ? "second" : "first");
-      const lost = losses.length + losses_left_out;
-      place.textContent = [
-        this.names[side], duration(length), ...counted(facts, this.page.fillings.get(side)),
-        ...(lost ? [`events missing in ${lost === 1 ? "1 place" : `${lost} places`}`] : []),
-        ...(is_cut_off ? ["a part could not be read"] : []),
-      ].join(" · ");
+      const first = [this.names[side], duration(length), ...counted(facts, this.page.fillings.get(side))];
+      tell(place, [first, is_cut_off ? ["a part could not be read"] : []], facts, () => this.page.panels.missing(side));
       place.title = name;
     }
   }
@@ -175,7 +170,7 @@ export class Compare {
     };
     page.roots.forEach(visit);
     const { view, picture } = page;
-    for (const loss of picture.losses) [loss.from, loss.to] = [loss.from + by[loss.side ?? 0], loss.to + by[loss.side ?? 0]];
+    page.losses.moved(by);
     const ofArea = by[view.area?.rows?.every((row) => sideOf(row) === 1) ? 1 : 0];
     if (view.area) view.area = { ...view.area, from: view.area.from + ofArea, to: view.area.to + ofArea };
     if (view.state) view.state = { ...view.state, time: view.state.time + by[sideOf(view.state.row)] };

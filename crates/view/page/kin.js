@@ -85,7 +85,7 @@ export class Kin {
     const { name, at, side } = picked;
     const { events } = await ask("events", { from: at, to: at, most: MOST, side });
     const tid = pick(events, picked)?.tid ?? null;
-    const row = tid === null ? undefined : this.track(picked, tid);
+    const row = tid === null ? undefined : await this.track(picked, tid);
     const found = row === undefined ? null : await ask("at", { row, time: at, step: 0 });
     if (turn !== page.asked) return;
     if (row === undefined || found?.from !== at || found.state.name !== name) return page.panels.event(picked, tid);
@@ -95,8 +95,8 @@ export class Kin {
   }
 
   /** The track of a thread that may have an event. @param {Picked} picked @param {string} tid */
-  track({ name, at, side }, tid) {
-    const thread = this.page.threadAt(tid, at, side);
+  async track({ name, at, side }, tid) {
+    const thread = await this.page.others.threadAt(tid, at, side);
     const has = (/** @type {import("./tracks.js").Row} */ { kind, name: provider }) =>
       (kind === "events" ? name.startsWith(`${provider}:`) : kind === "samples" && name === SAMPLE);
     return [...this.page.rows.values()].find((row) => thread !== undefined && row.parent === thread && has(row))?.id;

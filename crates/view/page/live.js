@@ -164,9 +164,7 @@ export class Live {
       const { losses, losses_left_out } = await ask("state", { side });
       known.losses = state.losses;
       Object.assign(facts, { losses, losses_left_out });
-      const others = page.picture.losses.filter((loss) => (loss.side ?? 0) !== side);
-      const own = losses.map((/** @type {import("./losses.js").Loss} */ loss) => ({ ...loss, side }));
-      page.picture.losses = [...others, ...own].sort((a, b) => a.from - b.from);
+      page.losses.changed(side);
     }
     if (performance.now() >= known.next || !grows(state)) await this.refresh(side);
     about(page);
@@ -191,11 +189,12 @@ export class Live {
     this.seen = { from: view.from, to: view.to };
   }
 
-  /** It begins at another time: so do its notes, which the server has. @param {number} side */
+  /** It begins at another time: so do its losses, and its notes, which the server has. @param {number} side */
   async begins(side) {
     const { page } = this;
-    const { begin_ns, begin } = await ask("state", { side });
-    Object.assign(page.all[side], { begin_ns, begin });
+    const { begin_ns, begin, losses, losses_left_out } = await ask("state", { side });
+    Object.assign(page.all[side], { begin_ns, begin, losses, losses_left_out });
+    page.losses.changed(side);
     await page.notes.load();
   }
 
@@ -214,10 +213,11 @@ export class Live {
     const { page } = this;
     const tracks = await ask("tracks", { side });
     this.sides[side].next = performance.now() + Math.max(TRACKS, (performance.now() - begin) * SHARE);
-    page.leftOut[side] = tracks.left_out;
+    [page.leftOut[side], page.listed[side]] = [tracks.left_out, tracks.rows.length];
     nameMarks(tracks.marks);
+    const own = await page.others.again(side, tracks.rows);
     const others = [...page.rows.values()].filter(({ id }) => sideOf(id) !== side);
-    page.rows = new Map([...others, ...tracks.rows].map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
+    page.rows = new Map([...others, ...tracks.rows, ...own].map((/** @type {import("./tracks.js").Row} */ row) => [row.id, row]));
     const numbers = page.plant();
     if (numbers.size) {
       rename(page, numbers);
@@ -225,6 +225,7 @@ export class Live {
     }
     page.tiles.refused.clear();
     page.refold(numbers);
+    if (page.view.filter) void page.others.search();
   }
 
   /** What was asked about a time that was not read then is asked again. */

@@ -80,6 +80,7 @@ async function start() {
   connect(page);
   const isLinked = location.hash.includes("from=");
   page.view.restore();
+  await page.others.learned;
   if (facts.is_live || page.fillings.size > 0) page.live = new Live(page, facts.is_live && !isLinked);
   if (!location.hash.includes("v=")) history.replaceState(null, "", `#${page.view.link()}`);
   restorePlace(page);
@@ -92,10 +93,11 @@ async function start() {
       found: () => page.found,
       search: page.search,
       select: (/** @type {number} */ row, /** @type {number} */ time) => page.select(row, time, 0),
-      isIdle: () => page.tiles.isIdle && page.frame === 0,
+      isIdle: () => page.tiles.isIdle && page.losses.isIdle && page.frame === 0,
       counted: () => Object.fromEntries([...page.picture.counted].map(([row, counts]) => [row, [...counts]])),
       valued: () => Object.fromEntries([...page.picture.valued].map(([row, values]) => [row, [...values]])),
       shown: () => page.tracks.map(({ id, name, number, kind, side, isPinned }) => ({ id, name, number, kind, side, isPinned: Boolean(isPinned) })),
+      losses: () => page.picture.losses,
       path: () => page.path,
       live: () => page.live && { isLive: page.live.isLive, follows: page.live.follows, version: page.live.sides[0].version, certain: Object.fromEntries(page.live.certain) },
       filling: (side = 0) => {

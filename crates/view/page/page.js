@@ -12,10 +12,11 @@ import { endJob } from "./job.js";
 import { press } from "./keys.js";
 import { Kin } from "./kin.js";
 import { keep } from "./live.js";
+import { Losses } from "./losses.js";
 import { Marks } from "./marks.js";
 import { Filling } from "./filling.js";
-import { parsed } from "./filter.js";
 import { Notes } from "./notes.js";
+import { Others } from "./others.js";
 import { Panels } from "./panels.js";
 import { Search } from "./search.js";
 import { Series, toLink } from "./series.js";
@@ -28,8 +29,6 @@ import { View } from "./window.js";
 
 /** How far from an event it may be clicked, in pixels. */
 const NEAR = 5;
-/** What the filter of tracks takes. */
-const FILTERS = "A name or number; or as in the command line: --process shop --task 'work/*', --tid 4711,4712, --cpu 0,2-3";
 
 export class Page {
   /** @param {any} facts @param {any} tracks @param {{facts: any, tracks: any} | null} [other] what it is compared with */
@@ -42,7 +41,8 @@ export class Page {
     this.roots = this.tree();
     this.view = new View(facts.length, () => this.rows);
     this.tiles = new Tiles(() => this.redraw(), (error) => this.lost(error));
-    this.picture = new Picture(canvas("picture"), canvas("overlay"), this.view, this.tiles, (row) => this.named(row, true), this.compare?.losses ?? facts.losses);
+    this.picture = new Picture(canvas("picture"), canvas("overlay"), this.view, this.tiles, (row) => this.named(row, true));
+    this.losses = new Losses(this);
     this.layout = new Layout([], 0);
     /** @type {import("./tracks.js").Node | null} */
     this.chosen = null;
@@ -71,9 +71,10 @@ export class Page {
     nameMarks([...tracks.marks, ...(other?.tracks.marks ?? [])]);
     this.marks = new Marks(this);
     this.series = new Series(this);
-    /** Tracks of each recording that only the server has. */
+    /** Tracks of each recording that the page has from the beginning, and those that it does not have. */
+    this.listed = [tracks.rows.length, ...(other ? [other.tracks.rows.length] : [])];
     this.leftOut = [tracks.left_out, ...(other ? [other.tracks.left_out] : [])];
-    this.searched = 0;
+    this.others = new Others(this);
     this.compare?.connect(this.view);
     this.view.changed.push(() => [this.picture.expect(this.layout), this.redraw(), this.search.moved(), this.marks.moved()]);
     this.view.restored.push(() => this.restored());
@@ -131,7 +132,7 @@ export class Page {
       return node ? [{ ...node, name, children: [], level: 0, isPinned: true }] : [];
     });
     const wasPinned = this.chosen?.isPinned ? this.chosen.id : null;
-    this.layout = new Layout([...pinned, ...shown(this.roots, this.view.filter)], pinned.length);
+    this.layout = new Layout([...pinned, ...shown(this.roots, this.view.filter, this.others.hidden)], pinned.length);
     if (wasPinned !== null) this.chosen = this.tracks.find(({ id }) => id === wasPinned) ?? null;
     $("sheet").style.height = `${this.tracks.length * HEIGHT}px`;
     this.marks?.moved();
@@ -183,7 +184,8 @@ export class Page {
     const width = Math.max(1, scroll.clientWidth - 270);
     document.body.style.setProperty("--bar", `${scroll.offsetWidth - scroll.clientWidth}px`);
     $("stage").style.height = `${height}px`;
-    minimap(canvas("minimap"), $("span"), this.view, this.tiles, this.wholes, this.picture.losses, this.fillings);
+    this.losses.look(width);
+    minimap(canvas("minimap"), $("span"), this.view, this.tiles, this.wholes, this.losses.whole, this.fillings);
     const pointer = this.pointer();
     const grid = axis(canvas("axis"), $("base"), this.view, pointer, this.search.seen);
     [this.layout.top, this.layout.height] = [scroll.scrollTop, height];
@@ -397,31 +399,15 @@ export class Page {
     this.again = null;
   }
 
-  /** Of very many tracks, the page has the busiest: the server looks among the others. */
-  async searchTracks() {
-    const text = this.view.filter.trim();
-    const { wrong } = parsed(text);
-    $("filter").setAttribute("aria-invalid", String(wrong !== null));
-    $("filter").title = wrong ?? FILTERS;
-    const [sides, turn] = [this.leftOut.flatMap((count, side) => (count > 0 ? [side] : [])), ++this.searched];
-    if (sides.length === 0 || text === "" || wrong) return;
-    const answers = await Promise.all(sides.map((side) => ask("search", { text, side }))).catch((error) => this.lost(error));
-    if (turn !== this.searched || !answers) return;
-    const more = answers.flatMap(({ rows }) => rows).filter((/** @type {import("./tracks.js").Row} */ row) => !this.rows.has(row.id));
-    if (more.length === 0) return;
-    for (const row of more) this.rows.set(row.id, row);
-    this.grow();
-  }
-
   /**
    * Chooses the row of a thread's number at a time, unless another one is chosen, or something else is shown, before
    * the number is known.
-   * @param {number} at @param {number} side @returns {(tid: string) => void}
+   * @param {number} at @param {number} side @returns {(tid: string) => Promise<void>}
    */
   chooser(at, side) {
     const [turn, chosen] = [this.asked, this.chosen?.id];
-    return (tid) => {
-      const row = this.threadAt(tid, at, side);
+    return async (tid) => {
+      const row = await this.others.threadAt(tid, at, side);
       if (row !== undefined && turn === this.asked && this.chosen?.id === chosen) this.choose(row);
     };
   }
@@ -438,7 +424,12 @@ export class Page {
       }
       return false;
     };
-    if (!unfold(this.roots)) return;
+    if (!unfold(this.roots)) {
+      // It had a name only.
+      if (!this.others.got.has(row)) return;
+      this.grow();
+      if (!unfold(this.roots)) return;
+    }
     this.fold();
     const at = this.tracks.findIndex(({ id }) => id === row);
     if (at < 0 && this.view.filter) {
@@ -471,7 +462,7 @@ export class Page {
     $("scroll").scrollTop = 0;
     this.fold();
     this.view.tell();
-    void this.searchTracks();
+    void this.others.search();
   }
 
   /** Orders tracks. @param {string} order */
@@ -490,6 +481,21 @@ export class Page {
     if (this.view.counted.join("\n") !== this.marks.names.join("\n")) void this.marks.choose(this.view.counted);
     if (toLink(this.view.series) !== toLink(this.series.all.map((one) => one?.of ?? null))) this.series.restore(this.view.series);
     if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
+    const searched = this.others.search();
+    this.others.learned = searched;
+    const missing = this.others.missing(this.view.marked);
+    if (missing.length === 0) return this.opens();
+    const turn = ++this.asked;
+    this.view.settle();
+    this.others.learned = this.others.learn(missing).then(() => {
+      this.grow();
+      if (turn === this.asked) this.opens();
+      return searched;
+    });
+  }
+
+  /** Opens what the view has. */
+  opens() {
     const { state, event, area, part, why, tab } = this.view;
     if (why && this.rows.has(why.row)) this.panels.why(why, true);
     else if (area) {

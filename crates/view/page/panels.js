@@ -7,10 +7,14 @@ import { areBoth, showCompared, showComparedTab, showNothing } from "./compared.
 import { endJob } from "./job.js";
 import { $ } from "./opening.js";
 import { showLongest } from "./longest.js";
+import { showMissing } from "./missing.js";
 import { showMatch } from "./search.js";
 import { sideOf } from "./sides.js";
 import { showStatistics, titled } from "./statistics.js";
 import { showWhy } from "./why.js";
+
+/** What is seen on each side of a loss at least, in nanoseconds. */
+const AROUND = 1e4;
 
 export class Panels {
   /** @param {import("./page.js").Page} page */
@@ -94,7 +98,7 @@ export class Panels {
         this.page.choose(row);
         void this.page.select(row, Math.floor(time), 0);
       },
-      threadAt: (tid, time) => this.page.threadAt(tid, time, sideOf(area.rows?.[0] ?? 0)),
+      threadAt: (tid, time) => this.page.others.threadAt(tid, time, sideOf(area.rows?.[0] ?? 0)),
       tab: (kind) => this.tab(kind),
       isMarked: (name) => this.page.marks.names.includes(name),
       mark: (name) => this.page.marks.toggle(name),
@@ -121,6 +125,25 @@ export class Panels {
     const ways = { ...this.page.ways(), side };
     const shown = showMatch($("details"), name, at, name, ways, choose, picked).catch((error) => this.page.lost(error));
     this.page.kin.listed = shown;
+  }
+
+  /** Lists where events are missing. @param {number} side of which recording @param {number} [first] the number of the first one */
+  missing(side, first = 0) {
+    this.page.asked++;
+    this.page.view.step(() => this.page.forget());
+    this.page.open();
+    this.page.again = () => this.missing(side, first);
+    void showMissing($("details"), side, first, {
+      lost: (error) => this.page.lost(error, true),
+      close: () => this.page.clear(),
+      list: (first) => this.missing(side, first),
+      of: this.page.compare ? ` in ${"AB"[side]}` : "",
+      go: ({ from, to }) => {
+        const half = Math.max(5 * (to - from), AROUND);
+        this.page.pointed = from;
+        this.page.view.set((from + to) / 2 - half, (from + to) / 2 + half);
+      },
+    });
   }
 
   /** What is seen has this time. @param {number} at */

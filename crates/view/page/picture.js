@@ -27,16 +27,15 @@ export class Picture {
   /**
    * @param {HTMLCanvasElement} pixels @param {HTMLCanvasElement} overlay @param {import("./window.js").View} view
    * @param {import("./tiles.js").Tiles} tiles @param {(row: number) => string} named names of threads
-   * @param {import("./losses.js").Loss[]} losses
    */
-  constructor(pixels, overlay, view, tiles, named, losses) {
-    Object.assign(this, { pixels, overlay, view, tiles, named, losses });
+  constructor(pixels, overlay, view, tiles, named) {
     this.pixels = pixels;
     this.overlay = overlay;
     this.view = view;
     this.tiles = tiles;
     this.named = named;
-    this.losses = [...losses].sort((a, b) => a.from - b.from);
+    /** By time. @type {import("./losses.js").Loss[]} */
+    this.losses = [];
     this.sheet = new Sheet();
     this.rows = {
       drawn: new Rows(Uint8Array), counted: new Rows(Uint32Array), marked: new Rows(Uint32Array), valued: new Rows(Float32Array),

@@ -54,6 +54,31 @@ export function toSide(asked, side) {
   return made;
 }
 
+/** Answers that name rows without saying what these are. */
+const NAMING = ["at", "spans", "longest", "statistics", "job"];
+
+/** The rows that an answer names. @param {string} path @param {any} answer @returns {number[]} */
+export function namedIn(path, answer) {
+  /** @type {Set<number>} */
+  const found = new Set();
+  if (!NAMING.includes(path)) return [];
+  /** @param {any} value */
+  const walk = (value) => {
+    if (Array.isArray(value)) return value.forEach(walk);
+    if (value === null || typeof value !== "object") return;
+    for (const [key, one] of Object.entries(value)) {
+      if (typeof one === "number" && ["row", "thread", "ran_on"].includes(key)) found.add(one);
+      else if (key === "holders") one?.forEach((/** @type {number} */ row) => found.add(row));
+      // States that are listed begin with their row.
+      else if (Array.isArray(one) && (key === "spans" || key === "longest")) {
+        for (const span of one) if (Array.isArray(span)) found.add(span[0]);
+      } else walk(one);
+    }
+  };
+  walk(path === "spans" ? answer.states : answer);
+  return [...found];
+}
+
 /** An answer of a recording in the page's numbers and times. @param {string} path @param {any} answer @param {number} side */
 export function fromSide(path, answer, side) {
   const [base, shift] = [side * SECOND, shifts[side]];

@@ -181,8 +181,12 @@ export function reorder(roots, order) {
   sort(roots);
 }
 
-/** The tracks that are shown, in order; last, how many do not match. @param {Node[]} roots @param {string} filter @returns {Node[]} */
-export function shown(roots, filter) {
+/**
+ * The tracks that are shown, in order; last, how many do not match.
+ * @param {Node[]} roots @param {string} filter @param {import("./others.js").Hidden | null} [others] what is known of those that only the server has
+ * @returns {Node[]}
+ */
+export function shown(roots, filter, others = null) {
   const chosen = parsed(filter);
   const { text } = chosen;
   const isFiltered = text !== "" || hasOptions(chosen);
@@ -208,8 +212,19 @@ export function shown(roots, filter) {
     if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && !["heading", "recording", "tasks"].includes(node.kind))];
     return any;
   };
-  for (const root of roots) visit(root, false, null, false);
-  if (left > 0) found.push({ ...heading(`${left.toLocaleString("en")} ${left === 1 ? "track does" : "tracks do"} not match the filter`, null, [], false), kind: "note" });
+  // Of each recording.
+  const hidden = [0, 0];
+  for (const root of roots) {
+    left = 0;
+    visit(root, false, null, false);
+    hidden[root.side] += left;
+  }
+  if (!isFiltered) return found;
+  const sum = hidden.reduce((sum, own, side) => sum + (others?.hidden[side] ?? own), 0);
+  const note = (/** @type {string} */ text) => found.push({ ...heading(text, null, [], false), kind: "note" });
+  const count = `${others?.isLeast ? "at least " : ""}${sum.toLocaleString("en")}`;
+  if (sum > 0) note(`${count} ${sum === 1 ? "track does" : "tracks do"} not match the filter`);
+  if (others?.more) note(`${others.more.toLocaleString("en")} more ${others.more === 1 ? "track matches" : "tracks match"}: the filter finds too many to show`);
   return found;
 }
 

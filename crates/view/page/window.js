@@ -166,6 +166,11 @@ export class View {
     return parts.map(([key, value]) => `${key}=${encoded(value)}`).join("&");
   }
 
+  /** The rows that are pinned, selected or marked. @returns {(number | undefined)[]} */
+  get marked() {
+    return [...this.pins, this.state?.row, this.why?.row, this.part?.row, ...(this.area?.rows ?? [])];
+  }
+
   /** Shows what a link says; whatever makes no sense is ignored. */
   restore() {
     const link = new URLSearchParams(location.hash.slice(1));

@@ -10,6 +10,7 @@
 //! | `token` | [`Token`]: what the user's browser knows and other users do not |
 //! | `browser` | [`Opening`]: starts a browser; other users do not see the token |
 //! | `recording` | a recording and its index, which is made if there is none |
+//! | `choice` | which rows a page has of an index with very many |
 //! | `notes` | what the user notes about a recording |
 //! | `filters` | what a text chooses: options of the command line, and words |
 //! | `events` | shows events that a filter lets through, one by one |
@@ -29,6 +30,7 @@
 mod answer;
 mod api;
 mod browser;
+mod choice;
 mod error;
 mod events;
 mod filters;

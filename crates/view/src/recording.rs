@@ -1,5 +1,6 @@
 //! A recording and its index, which is made while the recording is, or is filled if there is none.
 
+use crate::choice::Choice;
 use crate::jobs::Jobs;
 use crate::marks::Marks;
 use crate::members::Members;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use tracewing_index::{Cache, Changes, Error, Index, Look, RowId, RowKind};
+use tracewing_index::{Cache, Changes, Error, Index, Look, LossMark, RowId, RowKind};
 use tracewing_trace::{Outline, Progress, Recording};
 
 /// A recording that grows is opened anew for questions about its events, but not more often.
@@ -69,6 +70,9 @@ pub(crate) struct Ready {
     /// Those that the picture of a group, or of all CPUs, sums up; found when it is drawn first.
     drawn: HashMap<u32, OnceLock<Members>>,
     pub(crate) cpus: Vec<RowId>,
+    /// The rows that pages have; found when they are asked for first.
+    pub(crate) choice: OnceLock<Choice>,
+    losses: OnceLock<Vec<LossMark>>,
     /// While there will be more: which index this is, and what differs from earlier ones.
     pub(crate) grows: Option<(u64, Changes)>,
     /// Whether all of the recording is there, but not all of it has been read.
@@ -290,7 +294,17 @@ impl Ready {
         }
         let groups = index.rows().filter(|(_, row)| row.is_group()).map(|(id, _)| id.0);
         let drawn = groups.chain([ALL_CPUS]).map(|number| (number, OnceLock::new())).collect();
-        Ready { index, members, drawn, cpus, grows, is_filling: false, has_grown: false }
+        let (choice, losses) = Default::default();
+        Ready { index, members, drawn, cpus, choice, losses, grows, is_filling: false, has_grown: false }
+    }
+
+    /// Its losses by time.
+    pub(crate) fn losses(&self) -> &[LossMark] {
+        self.losses.get_or_init(|| {
+            let mut losses = self.index.tail().losses.clone();
+            losses.sort_by_key(|loss| (loss.from, loss.to, loss.scope, loss.cpu));
+            losses
+        })
     }
 
     /// Whether a row of this number may have existed in an earlier index of the recording, and has another

@@ -52,6 +52,9 @@ fn without_the_token_there_is_only_the_page() {
         "statistics",
         "events",
         "search",
+        "named",
+        "losses",
+        "lost",
         "find",
         "found",
         "match",
@@ -153,6 +156,12 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         ("find", &format!(r#"{{"text":"{}"}}"#, "x".repeat(401))),
         ("found", r#"{"search":1,"from":0,"to":0,"count":1}"#),
         ("found", r#"{"search":1,"from":0,"to":1,"count":100000}"#),
+        ("tracks", r#"{"most":-1}"#),
+        ("named", r#"{"rows":[-1]}"#),
+        ("named", &format!(r#"{{"rows":{:?},"threads":{:?}}}"#, vec![0; 600], vec![0; 401])),
+        ("losses", r#"{"from":2,"to":1,"shift":0}"#),
+        ("losses", r#"{"from":0,"to":1,"shift":63}"#),
+        ("lost", r#"{"first":0,"most":1001}"#),
         ("search", "nonsense"),
         ("search", ""),
     ] {
@@ -171,6 +180,9 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         status("events", r#"{"from":0,"to":9007199254740991,"most":1,"buffer":4294967295,"last":true}"#),
         200
     );
+    assert_eq!(status("named", r#"{"rows":[4294967295,2147483648],"threads":[-1,2147483647]}"#), 200);
+    assert_eq!(status("losses", r#"{"from":0,"to":18446744073709551615,"shift":62}"#), 200);
+    assert_eq!(status("lost", r#"{"first":18446744073709551615,"most":1000}"#), 200);
     assert_eq!(status("state", "{}"), 200);
 }
 

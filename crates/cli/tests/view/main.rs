@@ -34,6 +34,8 @@ mod kin;
 mod late;
 mod left;
 mod live;
+mod lost;
+mod many;
 mod memory;
 mod newcomer;
 mod notes;

@@ -19,7 +19,9 @@ mod jobs;
 mod kin;
 mod live;
 mod longest;
+mod losses;
 mod marked;
+mod named;
 mod notes;
 mod picture;
 mod search;
@@ -76,6 +78,9 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "longest" => longest::answer,
         "statistics" => statistics::answer,
         "search" => search::answer,
+        "named" => named::answer,
+        "losses" => losses::seen,
+        "lost" => losses::list,
         _ => return None,
     };
     Some(ask::ready(viewed).and_then(|ready| of_index(&ready, body)))

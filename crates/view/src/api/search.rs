@@ -1,17 +1,18 @@
-//! `search`: rows by name or number.
+//! `search`: rows by name or number that a page does not have, and how many rows do not match.
 
 use super::ask::{Refusal, parsed, refused};
-use super::tracks::{Track, track};
+use super::tracks::{Track, track, with_choice};
+use crate::choice::{ByRow, Choice, shown, unit};
 use crate::filters::Parsed;
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
-use tracewing_index::{Row, RowId, RowKind};
+use tracewing_index::{Row, RowKind};
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::Filter;
 
 /// Most rows of an answer.
-const MOST: usize = 1000;
+const MOST: usize = 2000;
 /// Longest text.
 const LONGEST: usize = 200;
 
@@ -19,26 +20,96 @@ const LONGEST: usize = 200;
 #[serde(deny_unknown_fields)]
 struct Asked {
     text: String,
+    /// How many rows the page asked for; these are not in the answer.
+    most: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]
 struct Answer {
     rows: Vec<Track>,
+    /// CPUs, processes, threads and tasks that match, or have a part that does, and that are neither here nor
+    /// in the page.
     left_out: usize,
+    /// Of all CPUs, processes, threads and tasks, how many neither match nor have anything that does.
+    hidden: usize,
 }
 
 pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
-    let Asked { text } = parsed(body)?;
+    let Asked { text, most } = parsed(body)?;
     if text.len() > LONGEST {
         return Err(refused("the text is too long"));
     }
     let parsed = Parsed::of(&text).map_err(|why| refused(&why))?;
-    let text = parsed.words.join(" ");
-    let is_it = |(_, row): &(RowId, &Row)| is_chosen(ready, row, &parsed.filter) && fits(row, &text);
-    let mut found: Vec<_> = ready.index.rows().filter(is_it).map(|(id, _)| id).collect();
-    let left_out = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
-    Ok(Reply::json(&Answer { rows: found.into_iter().map(|id| track(ready, id)).collect(), left_out }))
+    let found = Found::new(ready, &parsed.filter, &parsed.words.join(" "));
+    Ok(with_choice(ready, most, |known| Reply::json(&found.answer(ready, known))))
+}
+
+/// What a text has found.
+struct Found {
+    /// Whether a row matches itself, or its thread or process does by name.
+    matches: ByRow<bool>,
+    /// Whether anything that belongs to it matches.
+    holds: ByRow<bool>,
+}
+
+impl Found {
+    fn new(ready: &Ready, filter: &Filter, text: &str) -> Self {
+        let index = &ready.index;
+        // Whether the options choose it, and whether the text is in its name, or in that of one above it.
+        let (mut chosen, mut named) = (ByRow::<bool>::of(index), ByRow::<bool>::of(index));
+        let rows = || shown(index).filter(|(id, row)| unit(*id, row) == *id);
+        // Processes may come after their threads, and tasks by name after these.
+        for is_turn in [is_process, is_tasks, is_single] {
+            for (id, row) in rows().filter(|(_, row)| is_turn(row)) {
+                let above = [row.parent, row.group].into_iter().flatten().any(|above| named.get(above));
+                *named.at(id) = above || fits(row, text);
+                *chosen.at(id) = is_chosen(ready, row, filter);
+            }
+        }
+        let mut found = Found { matches: ByRow::of(index), holds: ByRow::of(index) };
+        for (id, row) in shown(index) {
+            let unit = unit(id, row);
+            if chosen.get(unit) && (named.get(unit) || (row.is_part() && fits(row, text))) {
+                *found.matches.at(id) = true;
+                let of = index.row(unit);
+                for above in [Some(unit), of.parent, of.group].into_iter().flatten() {
+                    *found.holds.at(above) = true;
+                }
+            }
+        }
+        found
+    }
+
+    fn answer(&self, ready: &Ready, known: &Choice) -> Answer {
+        let index = &ready.index;
+        let is_new = |id, row: &Row| self.matches.get(id) && !known.has(id, row);
+        let choice = Choice::new(index, MOST, is_new);
+        let (mut rows, mut left_out, mut hidden) = (Vec::new(), 0, 0);
+        for (id, row) in shown(index) {
+            let (is_known, is_found) = (known.has(id, row), choice.has(id, row));
+            if is_found && !is_known {
+                rows.push(track(ready, id));
+            }
+            if !row.is_part() && !is_tasks(row) {
+                let holds = self.holds.get(id);
+                hidden += usize::from(!holds);
+                left_out += usize::from(holds && !is_found && !is_known);
+            }
+        }
+        Answer { rows, left_out, hidden }
+    }
+}
+
+fn is_process(row: &Row) -> bool {
+    matches!(row.kind, RowKind::Process(_))
+}
+
+fn is_tasks(row: &Row) -> bool {
+    matches!(row.kind, RowKind::Tasks(_))
+}
+
+fn is_single(row: &Row) -> bool {
+    !row.is_group()
 }
 
 /// Whether a filter chooses a row: CPUs by their number, threads and tasks by what they are and by their
@@ -68,19 +139,30 @@ fn is_chosen(ready: &Ready, row: &Row, filter: &Filter) -> bool {
             let is_whole = tids.is_empty() && threads.is_empty() && (cpus.is_empty() || chooses_threads);
             is_whole && (processes.is_empty() || processes.iter().any(fits))
         }
+        // A counter of no CPU: options choose none.
         _ => !chooses_threads && cpus.is_empty(),
     }
 }
 
-/// Whether a row's name contains a text, or its number is it.
+/// Whether a row's name contains a text, or its number is it: the name and the number that its track has.
 fn fits(row: &Row, text: &str) -> bool {
-    let number = match row.kind {
-        RowKind::Cpu(cpu) => cpu.to_string(),
-        RowKind::Process(pid) => pid.map_or_else(String::new, |pid| pid.to_string()),
-        RowKind::Thread(tid) => tid.to_string(),
-        RowKind::Task(task) => task.to_string(),
-        RowKind::Events(_) | RowKind::Tasks(_) => String::new(),
-        _ => return false,
+    let or = |other: &str| if row.name.is_empty() { other.to_owned() } else { row.name.clone() };
+    let deeper = |number: u32| if number == 0 { String::new() } else { (u64::from(number) + 1).to_string() };
+    let (name, number) = match row.kind {
+        RowKind::Cpu(cpu) => (format!("CPU {cpu}"), String::new()),
+        RowKind::Process(None) => ("process unknown".to_owned(), String::new()),
+        RowKind::Process(Some(pid)) => (or("process"), pid.to_string()),
+        RowKind::Thread(tid) => (or("thread"), tid.to_string()),
+        RowKind::Task(task) => (or("task"), task.to_string()),
+        RowKind::Tasks(RowKind::OTHERS) => ("other names".to_owned(), String::new()),
+        RowKind::Tasks(_) => (or("unnamed"), String::new()),
+        RowKind::Calls(depth) => ("functions".to_owned(), deeper(depth)),
+        RowKind::Locks(number) => ("locks".to_owned(), deeper(number)),
+        RowKind::Spans(depth) => ("spans".to_owned(), deeper(depth)),
+        RowKind::Events(_) => (row.name.clone(), "events".to_owned()),
+        RowKind::Samples => ("samples".to_owned(), String::new()),
+        RowKind::SystemCalls => ("system calls".to_owned(), String::new()),
+        RowKind::Counter(_) => (row.name.clone(), String::new()),
     };
-    number == text || row.name.to_lowercase().contains(text)
+    number == text || name.to_lowercase().contains(text)
 }

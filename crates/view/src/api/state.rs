@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tracewing_index::{Class, LossMark, Tail};
 use tracewing_units::{Cpu, Duration};
 
-/// Most marks of losses in an answer.
+/// Most marks of losses in an answer; `losses` and `lost` have more.
 const LOSSES: usize = 1000;
 
 #[derive(Debug, Serialize)]
@@ -57,7 +57,7 @@ struct Facts<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Loss {
+pub(super) struct Loss {
     scope: &'static str,
     cpu: Option<Cpu>,
     from: Duration,
@@ -106,7 +106,7 @@ fn facts<'a>(name: String, inputs: Vec<String>, tail: &Tail) -> Facts<'a> {
     }
 }
 
-fn loss(mark: &LossMark) -> Loss {
+pub(super) fn loss(mark: &LossMark) -> Loss {
     let scope = match mark.scope {
         0 => "kernel",
         1 => "programs",

@@ -1,15 +1,22 @@
 //! `tracks`: all rows, in the order of the index, with what a label needs. Of very many, those that used
-//! CPUs the longest; `search` finds the others.
+//! CPUs the longest; `search` finds the others, and `named` those that other answers name.
 
-use super::ask::Refusal;
+use super::ask::{Refusal, parsed};
+use crate::choice::Choice;
 use crate::recording::Ready;
 use crate::reply::Reply;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tracewing_index::{Class, Row, RowId, RowKind};
 use tracewing_units::Duration;
 
 /// Most rows of an answer.
 const MOST: usize = 20_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    most: Option<usize>,
+}
 
 #[derive(Debug, Serialize)]
 struct Tracks {
@@ -47,21 +54,21 @@ struct Counter {
     most: u64,
 }
 
-pub(super) fn answer(ready: &Ready, _: &[u8]) -> Result<Reply, Refusal> {
-    // System calls that may be wrong are not in the index, and their track has nothing to show.
-    let is_shown = |row: &Row| row.kind != RowKind::SystemCalls || row.has_states();
-    let mut ids: Vec<RowId> = ready.index.rows().filter(|(_, row)| is_shown(row)).map(|(id, _)| id).collect();
-    let left_out = ids.len().saturating_sub(MOST);
-    if left_out > 0 {
-        let is_thread = |id: &RowId| {
-            !matches!(ready.index.row(*id).kind, RowKind::Cpu(_)) && !ready.index.row(*id).is_group()
-        };
-        ids.sort_by_key(|id| (is_thread(id), std::cmp::Reverse(ready.index.row(*id).used), *id));
-        ids.truncate(MOST);
-        ids.sort();
+pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
+    let Asked { most } = parsed(body)?;
+    Ok(with_choice(ready, most, |choice| {
+        let rows = choice.rows(&ready.index).into_iter().map(|id| track(ready, id)).collect();
+        Reply::json(&Tracks { rows, left_out: choice.left_out, marks: marks(ready) })
+    }))
+}
+
+/// Answers with the rows that a page has that asked for at most so many.
+pub(super) fn with_choice<R>(ready: &Ready, most: Option<usize>, answer: impl FnOnce(&Choice) -> R) -> R {
+    let choose = |most| Choice::new(&ready.index, most, |_, _| true);
+    match most.filter(|most| *most < MOST) {
+        None => answer(ready.choice.get_or_init(|| choose(MOST))),
+        Some(most) => answer(&choose(most)),
     }
-    let rows = ids.into_iter().map(|id| track(ready, id)).collect();
-    Ok(Reply::json(&Tracks { rows, left_out, marks: marks(ready) }))
 }
 
 fn marks(ready: &Ready) -> Vec<(u32, String)> {
