@@ -4,6 +4,8 @@
 
 use crate::cdp::Browser;
 use crate::client::{Viewer, stored};
+use crate::harness::traceable;
+use crate::live::{Recorded, follow};
 use serde_json::{Value, json as object};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -192,4 +194,29 @@ fn what_an_answer_names_has_a_name_and_leads_to_its_track() {
         assert!(page.errors.is_empty(), "{:?}", page.errors);
     }
     assert!(few.errors.is_empty(), "{:?}", few.errors);
+}
+
+#[test]
+fn what_the_filter_has_found_stays_while_the_recording_is_made() {
+    if !installed(&["chromium"]) || !traceable() {
+        return;
+    }
+    let script = "for each in 1 2 3 4 5 6 7 8; do tail -f /dev/null & all=\"$all $!\"; done
+        while test ! -e stop; do ls > /dev/null; sleep 0.02; done; kill $all";
+    let mut recorded = Recorded::with(&[], script);
+    let viewer = follow(&recorded.trace(), &["--follow"]);
+    let mut page = opened(&viewer, 12, "v=1&filter=--process%20tail");
+    // Other programs that are called so are in no known process.
+    let found = "tracewing.shown().filter(({ kind }) => kind === 'thread').length";
+    page.wait(&format!("{found} === 8"));
+    let version = page.value("tracewing.live().version").as_u64().unwrap();
+    // Whenever the tracks have been read again, those that were found are still there.
+    while page.value("tracewing.live().version").as_u64().unwrap() < version + 8 {
+        assert_eq!(page.value(found), 8);
+        std::thread::sleep(std::time::Duration::from_millis(30));
+    }
+    recorded.ends();
+    page.wait("!tracewing.live().isLive");
+    page.wait(&format!("{found} === 8"));
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
 }
