@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// Those that failed of the steps done so far, each with its error.
+/// Those that failed of the steps done so far, each with its error, and those that were left out.
 #[derive(Default)]
 pub struct Steps {
     failed: Vec<(String, String)>,
+    left_out: Vec<String>,
 }
 
 impl Steps {
@@ -31,9 +32,18 @@ impl Steps {
         }
     }
 
+    /// Does not do a step, and says why.
+    pub fn leave_out(&mut self, name: &str, reason: &str) {
+        println!("== {name}: left out: {reason}");
+        self.left_out.push(format!("{name} ({reason})"));
+    }
+
     /// An error that names the failed steps, if there are any. Their errors are printed once more: much may
     /// have been printed since.
     pub fn finish(self) -> Result<()> {
+        if !self.left_out.is_empty() {
+            println!("== left out: {}", self.left_out.join(", "));
+        }
         for (name, error) in &self.failed {
             println!("== {name} failed: {error}");
         }

@@ -4,13 +4,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// How many requests each server gets.
-pub const REQUESTS: usize = 20;
+pub const REQUESTS: usize = 40;
 
-/// Asks for `/prices` so often, and expects each answer to be a success.
+/// Asks so often, each time for the price of another item, and expects each answer to be a success.
 pub async fn ask(port: u16) {
-    for _ in 0..REQUESTS {
+    for item in 0..REQUESTS {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the server listens");
-        let request = "GET /prices HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let request =
+            format!("GET /prices/{item} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("the server reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("the server answers");

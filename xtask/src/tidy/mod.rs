@@ -123,6 +123,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     events::check(tree, &mut findings);
     messages::check(tree, &mut findings);
     skips::check_listed(tree, &mut findings);
+    recipes(tree, &mut findings);
     for file in tree.files.values() {
         text::check(file, &mut findings);
         comments::check(file, &mut findings);
@@ -136,6 +137,14 @@ fn check(tree: &Tree) -> Vec<Finding> {
         language::check(file, &mut findings);
     }
     findings
+}
+
+/// The page of recipes has the code and the commands that `cargo xtask recipes` runs.
+fn recipes(tree: &Tree, findings: &mut Vec<Finding>) {
+    let Some(page) = tree.files.get(crate::recipes::PAGE) else { return };
+    let faults =
+        crate::recipes::faults(&page.text, |path| tree.files.get(path).map(|file| file.text.clone()));
+    findings.extend(faults.into_iter().map(|fault| page.finding(1, fault)));
 }
 
 /// One breach of one rule.

@@ -1,4 +1,4 @@
-//! actix-web: each request is a task of its own, with its path as name.
+//! actix-web: each request is a task of its own, with its route as name.
 
 use actix_web::dev::Service;
 use actix_web::{App, HttpServer, web};
@@ -8,8 +8,8 @@ async fn main() -> std::io::Result<()> {
     #[rustfmt::skip]
     let server = HttpServer::new(|| {
         App::new()
-            .wrap_fn(|request, app| { let name = request.path().to_owned(); tracewing_tokio::Builder::new().name(&name).instrument(app.call(request)) })
-            .route("/prices", web::get().to(recipes::work))
+            .wrap_fn(|request, app| { let name = request.match_pattern().unwrap_or("other".into()); tracewing_tokio::Builder::new().name(&name).instrument(app.call(request)) })
+            .route("/prices/{item}", web::get().to(recipes::work))
     });
     let server = server.workers(1).bind("127.0.0.1:0")?;
     let port = server.addrs()[0].port();

@@ -1,6 +1,6 @@
-//! axum: the layer names each request by its path.
+//! axum: the layer names each request by its route.
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::{Router, routing::get};
 use tokio::net::TcpListener;
 
@@ -10,8 +10,8 @@ async fn main() {
     let port = listener.local_addr().unwrap().port();
     #[rustfmt::skip]
     let app = Router::new()
-        .route("/prices", get(recipes::work))
-        .layer(tracewing_tokio::tower::layer(|request: &Request| request.uri().path().to_owned()));
+        .route("/prices/{item}", get(recipes::work))
+        .route_layer(tracewing_tokio::tower::layer(|request: &Request| request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned()));
     tokio::spawn(async { axum::serve(listener, app).await });
     recipes::ask(port).await;
 }

@@ -11,7 +11,7 @@ async fn main() {
     let port = listener.local_addr().unwrap().port();
     let (_reporter, service) = tonic_health::server::health_reporter();
     #[rustfmt::skip]
-    let mut server = Server::builder().layer(tracewing_tokio::tower::layer(|request: &http::Request<_>| request.uri().path().to_owned()));
+    let mut server = Server::builder().layer(tracewing_tokio::tower::layer(|request: &http::Request<_>| match request.uri().path() { "/grpc.health.v1.Health/Check" => "Health/Check", _ => "other" }));
     let server = server.add_service(service).serve_with_incoming(TcpListenerStream::new(listener));
     tokio::spawn(server);
     let address = Endpoint::from_shared(format!("http://127.0.0.1:{port}")).unwrap();
