@@ -1,9 +1,9 @@
 //! The public crates as crates.io would get them: whether they can be published, whether their names are
 //! free, and what `cargo install` gives.
 
-use super::{line, output};
-use crate::steps::{run as run_command, target_folder};
-use anyhow::{Result, bail, ensure};
+use super::output;
+use crate::steps::{cargo_command, run as run_command, target_folder};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,9 @@ use std::process::Command;
 pub fn check() -> Result<()> {
     let public = public()?;
     check_licences(&public)?;
+    check_pages(&public)?;
     check_names(&public)?;
+    check_documentation(&public)?;
     let target = target_folder()?.join("crates");
     let mut publish = oldest_cargo()?;
     run_command(publish.args(["publish", "--workspace", "--dry-run", "--allow-dirty"]).env(TARGET, &target))?;
@@ -26,21 +28,16 @@ const TARGET: &str = "CARGO_TARGET_DIR";
 /// The oldest cargo, and with it the oldest compiler, that the crates promise to be compiled by.
 fn oldest_cargo() -> Result<Command> {
     let oldest = format!("{}.0", env!("CARGO_PKG_RUST_VERSION"));
-    let rustup = |arguments: &[&str]| Command::new("rustup").args(arguments).output();
-    let mut cargo = if rustup(&["--version"]).is_err() {
-        let version = line(Command::new("rustc").arg("--version"))?;
-        println!("no rustup: the crates are checked by {version}, not by {oldest}");
-        Command::new("cargo")
-    } else {
-        if !rustup(&["run", &oldest, "rustc", "--version"])?.status.success() {
-            let install = ["toolchain", "install", &oldest, "--profile", "minimal"];
-            run_command(Command::new("rustup").args(install))?;
-        }
-        println!("the crates are checked by Rust {oldest}");
-        let mut cargo = Command::new("rustup");
-        cargo.args(["run", &oldest, "cargo"]);
-        cargo
-    };
+    let rustc = Command::new("rustup").args(["run", &oldest, "rustc", "--version"]).output();
+    let rustc =
+        rustc.with_context(|| format!("rustup is needed for Rust {oldest}, the oldest that works"))?;
+    if !rustc.status.success() {
+        let install = ["toolchain", "install", &oldest, "--profile", "minimal"];
+        run_command(Command::new("rustup").args(install))?;
+    }
+    println!("the crates are checked by Rust {oldest}");
+    let mut cargo = Command::new("rustup");
+    cargo.args(["run", &oldest, "cargo"]);
     // Nothing looks at back traces here, and the debug information of each crate is most of what it takes.
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO");
     Ok(cargo)
@@ -81,6 +78,49 @@ fn check_licences(public: &[Public]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What crates.io shows of a crate has no links to files, and no pictures: it has only what is in the crate.
+fn check_pages(public: &[Public]) -> Result<()> {
+    for of in public {
+        let Some(page) = of.text("readme") else { continue };
+        let path = of.folder.join(page);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        if let Some(target) = dead_link(&text) {
+            bail!("{}: crates.io has no {target}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// The target of a link that leads neither to the web nor to a heading.
+fn dead_link(page: &str) -> Option<&str> {
+    let mut targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.find(|target| !target.contains("://") && !target.starts_with('#'))
+}
+
+/// The documentation of the libraries has no warnings with all features that docs.rs shows.
+fn check_documentation(public: &[Public]) -> Result<()> {
+    let mut doc = cargo_command(&["doc", "--lib", "--no-deps", "--locked"])?;
+    for of in public {
+        let name = of.text("name").context("a crate has a name")?;
+        doc.args(["--package", name]);
+        if of.manifest.contains("\n[package.metadata.docs.rs]\nall-features = true\n") {
+            let features = features(&of.manifest).map(|feature| format!("{name}/{feature}"));
+            doc.args(features.flat_map(|feature| ["--features".to_owned(), feature]));
+        }
+    }
+    run_command(doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// The features of a manifest.
+fn features(manifest: &str) -> impl Iterator<Item = &str> {
+    let lines = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    lines
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(name, _)| name)
+        .filter(|name| !name.starts_with('#'))
 }
 
 /// No other crate of crates.io has the name of a public one.
@@ -139,4 +179,22 @@ fn try_installed(target: &Path) -> Result<()> {
     fs::remove_dir_all(&root)?;
     println!("cargo install gives all that record --locks needs");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_those_of_their_table() {
+        let manifest = "[package]\nname = \"a\"\n\n[features]\n# b = c\ndefault = [\"d\"]\nd = [\n    \"dep:e\",\n]\n\n[dependencies]\nf = \"1\"\n";
+        assert_eq!(features(manifest).collect::<Vec<_>>(), ["default", "d"]);
+        assert_eq!(features("[dependencies]\nf = \"1\"\n").count(), 0);
+    }
+
+    #[test]
+    fn links_to_files_are_dead() {
+        assert_eq!(dead_link("[a](https://b.org) [c](#d)"), None);
+        assert_eq!(dead_link("[a](https://b.org) ![c](docs/d.svg)"), Some("docs/d.svg"));
+    }
 }

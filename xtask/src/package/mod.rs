@@ -2,16 +2,22 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `same` | what makes the bytes the same, and a second build that is compared |
+//! | `control` | what dpkg gets: the description, the scripts, the archive |
+//! | `notices` | the crates that are linked into the programs, and their notices |
 //! | `links` | pages, without links to files that are not in the package |
 //! | `trial` | installs it in a bare Debian, and in one that systemd has started |
 //! | `crates` | checks the crates as crates.io gets them |
 
+mod control;
 mod crates;
 mod links;
+mod notices;
+mod same;
 mod trial;
 
 use crate::packages;
-use crate::steps::{cargo, target_folder};
+use crate::steps::{cargo_command, run as run_command, target_folder};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::fs;
@@ -68,66 +74,15 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// The programs that the tutorial and other pages record.
 const EXAMPLES: [&str; 3] = ["quotes", "reactivity", "shop"];
 
-const COPYRIGHT: &str = "\
-Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-Upstream-Name: tracewing
-
-Files: *
-Copyright: the authors of tracewing
-License: Apache-2.0 or MIT
- On Debian systems, the text of Apache-2.0 is in /usr/share/common-licenses/Apache-2.0; that of MIT follows.
- .
-";
-
-/// Run after the package is installed: makes the group, and the folder that its members may read, with or
-/// without systemd.
-const AFTER_INSTALLATION: &str = "\
-#!/bin/sh
-set -e
-if [ \"$1\" = configure ]; then
-    if command -v systemd-sysusers > /dev/null && command -v systemd-tmpfiles > /dev/null; then
-        systemd-sysusers tracewing.conf
-        systemd-tmpfiles --create tracewing.conf
-    else
-        groupadd --system --force tracewing
-        install -d -o root -g tracewing -m 2750 /var/lib/tracewing
-    fi
-fi
-if [ -d /run/systemd/system ]; then
-    systemctl daemon-reload || true
-fi
-";
-
-/// Run before the package is removed: its units stop, and nothing of systemd's refers to them any more.
-const BEFORE_REMOVAL: &str = "\
-#!/bin/sh
-set -e
-if [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then
-    systemctl disable --now tracewing.socket tracewing.service || true
-fi
-";
-
-/// Run after the package is removed. When it is purged, folders that its programs and its unit have made for
-/// root go, too, unless there is anything in them.
-const AFTER_REMOVAL: &str = "\
-#!/bin/sh
-set -e
-if [ -d /run/systemd/system ]; then
-    systemctl daemon-reload || true
-fi
-if [ \"$1\" = purge ]; then
-    for folder in /var/lib/tracewing/sessions/service-*-* /var/lib/tracewing/sessions /var/lib/tracewing \\
-        /run/tracewing; do
-        rmdir \"$folder\" 2> /dev/null || true
-    done
-fi
-";
-
 pub fn run(options: &Options) -> Result<()> {
     if options.crates {
         return crates::check();
     }
     packages::ensure(packages::FOR_PACKAGE)?;
+    if !options.debug {
+        same::is_committed()?;
+    }
+    same::restore(&built(options.debug)?)?;
     let out = match &options.out {
         Some(out) => out.clone(),
         None => target_folder()?.join("debian"),
@@ -135,7 +90,7 @@ pub fn run(options: &Options) -> Result<()> {
     let package = make(&out, options.debug)?;
     println!("{}", package.display());
     if options.again {
-        is_the_same_again(&package, options.debug)?;
+        same::again(&package, options.debug)?;
     }
     if options.tries {
         trial::in_bare_debian(&package, &out.join("root"))?;
@@ -149,42 +104,25 @@ pub fn run(options: &Options) -> Result<()> {
 /// Builds the programs, and the package of them.
 fn make(out: &Path, debug: bool) -> Result<PathBuf> {
     let profile: &[&str] = if debug { &[] } else { &["--release"] };
-    let mut packages = vec!["-p", "tracewing-cli", "-p", "tracewing-preload"];
-    packages.extend(EXAMPLES.iter().flat_map(|example| ["-p", example]));
-    cargo(&[&["build"], profile, &packages].concat())?;
+    let mut build = cargo_command(&[&["build", "--locked"], profile, &of_programs()].concat())?;
+    run_command(build.env("CARGO_ENCODED_RUSTFLAGS", same::flags()?))?;
     let tree = out.join("tree");
     if tree.exists() {
         fs::remove_dir_all(&tree)?;
     }
     fill(&tree, &built(debug)?)?;
-    build(&tree, out)
+    control::build(&tree, out)
+}
+
+/// What selects the packages of the programs, for cargo.
+fn of_programs() -> Vec<&'static str> {
+    let programs = ["tracewing-cli", "tracewing-preload"].iter().chain(&EXAMPLES);
+    programs.flat_map(|program| ["-p", *program]).collect()
 }
 
 /// The folder of the programs that cargo has built.
 fn built(debug: bool) -> Result<PathBuf> {
     Ok(target_folder()?.join(if debug { "debug" } else { "release" }))
-}
-
-/// Makes the package once more, of programs that are all built anew: in the same folder, since programs name
-/// the places of their sources.
-fn is_the_same_again(package: &Path, debug: bool) -> Result<()> {
-    let first = fs::read(package)?;
-    let built = built(debug)?;
-    let aside = built.with_extension("first");
-    fs::rename(&built, &aside).with_context(|| format!("cannot move {}", built.display()))?;
-    let out = package.parent().context("a package is in a folder")?;
-    let second = make(out, debug).and_then(|package| Ok(fs::read(package)?));
-    if built.exists() {
-        fs::remove_dir_all(&built)?;
-    }
-    fs::rename(&aside, &built)?;
-    if second? != first {
-        let kept = package.with_extension("first.deb");
-        fs::write(&kept, first)?;
-        bail!("a second build gives another package: {}, before {}", package.display(), kept.display());
-    }
-    println!("a second build gives the same {} bytes", first.len());
-    Ok(())
 }
 
 /// Everything that the package installs.
@@ -209,9 +147,12 @@ fn fill(tree: &Path, built: &Path) -> Result<()> {
         write(&tree.join(path), &fs::read(root.join("contrib").join(unit))?)?;
     }
     let about = tree.join("usr/share/doc/tracewing");
+    let linked = notices::linked(&of_programs())?;
     let mit = fs::read_to_string(root.join("LICENSE-MIT"))?;
-    let mit = mit.lines().map(|line| if line.is_empty() { " .\n".to_owned() } else { format!(" {line}\n") });
-    write(&about.join("copyright"), (COPYRIGHT.to_owned() + &mit.collect::<String>()).as_bytes())?;
+    write(&about.join("copyright"), notices::copyright(&linked, &mit)?.as_bytes())?;
+    let texts = about.join("notices");
+    write(&texts, notices::texts(&linked)?.as_bytes())?;
+    compress(&texts)?;
     copy_folder(&root.join("docs"), &about.join("docs"))?;
     // Debian has the changes compressed, under a name of its own; README leads to the other file.
     let changes = about.join("changelog");
@@ -264,53 +205,6 @@ fn commands_of(help: &str) -> Vec<String> {
     let lines = lines.take_while(|line| line.starts_with("  "));
     let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     names.filter(|name| !["", "help"].contains(name)).map(str::to_owned).collect()
-}
-
-/// Makes the package of a tree. Whatever is made of the same files has the same bytes.
-fn build(tree: &Path, out: &Path) -> Result<PathBuf> {
-    let architecture = line(Command::new("dpkg").arg("--print-architecture"))?;
-    let version = env!("CARGO_PKG_VERSION");
-    let kilobytes = line(Command::new("du").args(["-ks", "--apparent-size"]).arg(tree))?;
-    let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0").to_owned();
-    let control = format!(
-        "Package: tracewing\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: the authors of tracewing <root@localhost>\n\
-         Installed-Size: {kilobytes}\nDepends: libc6 (>= {}), libgcc-s1\nRecommends: less, man-db\nSuggests: bash-completion\nSection: devel\nPriority: optional\n\
-         Description: records programs and the Linux kernel in one trace, and reads it back\n \
-         Scheduler, interrupts, system calls, locks, functions, samples, and events of programs,\n in CTF. \
-         The command tracewing, the library for record --locks and --functions, manual\n pages, completions and units of systemd.\n",
-        glibc(&tree.join("usr/bin/tracewing"))?
-    );
-    let sums = "cd \"$1\" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum";
-    let sums = output(Command::new("sh").args(["-c", sums, "sh"]).arg(tree))?;
-    write(&tree.join("DEBIAN/control"), control.as_bytes())?;
-    write(&tree.join("DEBIAN/md5sums"), &sums)?;
-    let scripts = [("postinst", AFTER_INSTALLATION), ("prerm", BEFORE_REMOVAL), ("postrm", AFTER_REMOVAL)];
-    for (name, script) in scripts {
-        let path = tree.join("DEBIAN").join(name);
-        write(&path, script.as_bytes())?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-    }
-    // Times of files are those of the commit, so that they do not depend on when the package is made.
-    let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
-        Ok(epoch) => epoch,
-        Err(_) => line(Command::new("git").args(["log", "-1", "--format=%ct"]))?,
-    };
-    let package = out.join(format!("tracewing_{version}_{architecture}.deb"));
-    let mut dpkg = Command::new("dpkg-deb");
-    dpkg.args(["--root-owner-group", "-Zxz", "--threads-max=1", "--build"]).arg(tree).arg(&package);
-    output(dpkg.env("SOURCE_DATE_EPOCH", epoch))?;
-    Ok(package)
-}
-
-/// The oldest C library that has all symbols that a program asks for.
-fn glibc(program: &Path) -> Result<String> {
-    let symbols = String::from_utf8(output(Command::new("objdump").arg("-T").arg(program))?)?;
-    let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
-        let version = rest.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
-        version.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>()
-    });
-    let newest = versions.max().context("the program needs no version of the C library")?;
-    Ok(newest.iter().map(u32::to_string).collect::<Vec<_>>().join("."))
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {

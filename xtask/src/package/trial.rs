@@ -22,6 +22,8 @@ test -n \"$(tracewing list -n 1 /trace)\"
 test -s /usr/share/man/man1/tracewing-record.1.gz
 test $(ls /usr/share/man/man1/tracewing*.1.gz | wc -l) -gt 30
 gzip -t /usr/share/man/man1/tracewing*.1.gz
+gzip -t /usr/share/doc/tracewing/notices.gz
+grep -q ' inferno .*CDDL' /usr/share/doc/tracewing/copyright
 test -s /usr/lib/systemd/system/tracewing.service
 test -s /usr/lib/systemd/user/tracewing.service
 test -s /usr/lib/systemd/system/tracewing.socket
