@@ -1,4 +1,5 @@
-//! A program without debug information whose distribution has it in a file of its own, found by the build id.
+//! A program without debug information whose distribution has it in a file of its own, found by the build id,
+//! also when the program was replaced since.
 
 use super::*;
 use tracewing_testing::{Cause, installed, skip};
@@ -51,4 +52,18 @@ fn functions_and_inlined_ones_are_named_from_it() {
     // Without the file, nothing has their names.
     let own = outside_kernel(&json(&[], &recording.trace()));
     assert!(!own.keys().any(|name| name.contains("innermost") || name == "hidden"), "{own:?}");
+    // After an upgrade, there is another program at this place, or none.
+    fs::remove_file(&program).unwrap();
+    let gone = with_debug_file(&debug, &command).succeeds();
+    fs::copy("/bin/true", &program).unwrap();
+    let replaced = with_debug_file(&debug, &command).succeeds();
+    for output in [gone, replaced] {
+        let own = outside_kernel(&output.json());
+        for function in ["innermost (inlined)", "hidden"] {
+            assert!(is_half(own[function], &own), "{function}: {own:?}");
+        }
+        assert!(!output.notes().contains("not the file that was recorded"), "{}", output.notes());
+    }
+    let replaced = of(&recording.trace(), &["profile", "--format", "json"]).succeeds();
+    assert!(replaced.notes().contains("not the file that was recorded"), "{}", replaced.notes());
 }

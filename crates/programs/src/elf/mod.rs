@@ -22,7 +22,7 @@ pub(crate) use blocks::Blocks;
 pub(crate) use content::Content;
 #[cfg(feature = "probes")]
 pub(crate) use debug::debug_file;
-pub(crate) use debug::{by_build_id, hexadecimal};
+pub(crate) use debug::{by_build_id, hexadecimal, shared_file};
 pub use fault::ElfFault;
 pub use headers::{Elf, Processor};
 pub use segments::Segment;

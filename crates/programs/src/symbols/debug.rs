@@ -1,6 +1,7 @@
 //! A file's debug information: source lines, and functions that were inlined. The file is read into memory:
 //! its owner could truncate a mapped file, which would end the process that reads the mapping. Other files
-//! that it names, or that are next to it, are not opened; what distributions install for its build id is.
+//! that it names, or that are next to it, are not opened; what distributions install for its build id is, and
+//! what they install for several files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use addr2line::Context;
 use gimli::{AbbreviationsCacheStrategy, Dwarf, Error, RunTimeEndian, SectionId};
 use object::{Object, ObjectSection};
 
-use crate::elf::{Content, by_build_id, hexadecimal};
+use crate::elf::{Content, by_build_id, hexadecimal, shared_file};
 
 use super::Reader;
 use super::inlined::Inlined;
@@ -36,11 +37,14 @@ impl Debug {
 
     fn of<'d>(content: &Content, file: &impl Object<'d>) -> Option<Self> {
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let load = |id: SectionId| {
-            let bytes = section(content, file, id).unwrap_or_default();
-            Ok::<_, Error>(Reader::new(bytes.into(), endian))
+        let bytes = |section: Option<Vec<u8>>| {
+            Ok::<_, Error>(Reader::new(section.unwrap_or_default().into(), endian))
         };
-        let mut dwarf = Dwarf::load(load).ok()?;
+        let mut dwarf = Dwarf::load(|id| bytes(section(content, file, id))).ok()?;
+        if let Some(shared) = shared_file(file).and_then(|path| Content::open(&path)) {
+            let file = object::File::parse(&shared).ok()?;
+            dwarf.load_sup(|id| bytes(section(&shared, &file, id))).ok()?;
+        }
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         let dwarf = Arc::new(dwarf);
         Some(Self { lines: Context::from_arc_dwarf(Arc::clone(&dwarf)).ok()?, dwarf, inlined: None })

@@ -18,14 +18,21 @@ const DEEPEST: usize = 256;
 /// References that are followed from an inlined function to one that has a name.
 const HOPS: usize = 8;
 
-/// Offset of an entry in `.debug_info`.
-type Entry = usize;
+/// An entry of `.debug_info`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Entry {
+    /// Whether it is in the file that several programs share.
+    is_shared: bool,
+    offset: usize,
+}
 
 /// The calls that a file's compiler has replaced by the functions' code.
 pub(super) struct Inlined {
     dwarf: Arc<Dwarf<Reader>>,
     /// In the order of their offsets.
     units: Vec<UnitHeader<Reader>>,
+    /// The same of the file that several programs share.
+    shared: Vec<UnitHeader<Reader>>,
     /// Code of units, by its begin.
     ranges: Vec<(Range<u64>, usize)>,
     /// Of units that were asked for: their calls by level, and there by begin of their code.
@@ -45,9 +52,13 @@ struct Call {
 
 impl Inlined {
     pub(super) fn new(dwarf: Arc<Dwarf<Reader>>) -> Self {
-        let (units, ranges) = (Vec::new(), Vec::new());
-        let mut inlined =
-            Self { dwarf, units, ranges, calls: HashMap::new(), names: HashMap::new(), left: MOST };
+        let shared = dwarf.sup().into_iter().flat_map(|shared| {
+            let mut headers = shared.units();
+            std::iter::from_fn(move || headers.next().ok().flatten())
+        });
+        let (shared, units, ranges) = (shared.collect(), Vec::new(), Vec::new());
+        let (calls, names) = (HashMap::new(), HashMap::new());
+        let mut inlined = Self { dwarf, units, shared, ranges, calls, names, left: MOST };
         let mut headers = inlined.dwarf.units();
         while let Ok(Some(header)) = headers.next() {
             // A unit that cannot be read has no calls.
@@ -149,12 +160,18 @@ impl Inlined {
     fn find_name(&self, function: Entry) -> Result<Option<String>, Error> {
         let mut at = function;
         for _ in 0..HOPS {
+            let (units, dwarf) = match (at.is_shared, self.dwarf.sup()) {
+                (false, _) => (&self.units, &*self.dwarf),
+                (true, Some(dwarf)) => (&self.shared, dwarf),
+                (true, None) => return Ok(None),
+            };
             let begin = |unit: &UnitHeader<Reader>| unit.debug_info_offset().map_or(0, |offset| offset.0);
-            let after = self.units.partition_point(|unit| begin(unit) <= at);
-            let Some(header) = after.checked_sub(1).map(|last| &self.units[last]) else { return Ok(None) };
-            let Some(offset) = gimli::DebugInfoOffset(at).to_unit_offset(header) else { return Ok(None) };
-            let unit = self.dwarf.unit(header.clone())?;
-            let unit = unit.unit_ref(&self.dwarf);
+            let after = units.partition_point(|unit| begin(unit) <= at.offset);
+            let Some(header) = after.checked_sub(1).map(|last| &units[last]) else { return Ok(None) };
+            let offset = gimli::DebugInfoOffset(at.offset).to_unit_offset(header);
+            let Some(offset) = offset else { return Ok(None) };
+            let unit = dwarf.unit(header.clone())?;
+            let unit = unit.unit_ref(dwarf);
             let entry = unit.entry(offset)?;
             if let Some(name) =
                 entry.attr_value(gimli::DW_AT_linkage_name).or(entry.attr_value(gimli::DW_AT_name))
@@ -166,7 +183,9 @@ impl Inlined {
             let other = entry
                 .attr_value(gimli::DW_AT_specification)
                 .or(entry.attr_value(gimli::DW_AT_abstract_origin));
-            let Some(next) = other.and_then(|other| self::entry(unit, &other)) else { return Ok(None) };
+            let Some(next) = other.and_then(|other| self::entry(unit, at.is_shared, &other)) else {
+                return Ok(None);
+            };
             at = next;
         }
         Ok(None)
@@ -180,11 +199,14 @@ fn innermost(calls: &[Call], level: usize, address: u64) -> Option<&Call> {
     (call.level == level && call.code.contains(&address)).then_some(call)
 }
 
-/// The entry that an attribute refers to.
-fn entry(unit: UnitRef<'_, Reader>, value: &AttributeValue<Reader>) -> Option<Entry> {
+/// The entry to which an attribute in a unit of this or the shared file refers.
+fn entry(unit: UnitRef<'_, Reader>, is_shared: bool, value: &AttributeValue<Reader>) -> Option<Entry> {
     match value {
-        AttributeValue::UnitRef(offset) => Some(offset.to_debug_info_offset(&unit.header)?.0),
-        AttributeValue::DebugInfoRef(offset) => Some(offset.0),
+        AttributeValue::UnitRef(offset) => {
+            Some(Entry { is_shared, offset: offset.to_debug_info_offset(&unit.header)?.0 })
+        }
+        AttributeValue::DebugInfoRef(offset) => Some(Entry { is_shared, offset: offset.0 }),
+        AttributeValue::DebugInfoRefSup(offset) => Some(Entry { is_shared: true, offset: offset.0 }),
         _ => None,
     }
 }
@@ -213,7 +235,7 @@ impl Place {
                 value => self.end = unit.attr_address(value)?,
             },
             gimli::DW_AT_ranges => self.ranges = unit.attr_ranges_offset(value)?,
-            gimli::DW_AT_abstract_origin => self.function = entry(unit, &value),
+            gimli::DW_AT_abstract_origin => self.function = entry(unit, false, &value),
             _ => {}
         }
         Ok(())
@@ -254,28 +276,20 @@ mod tests {
     use super::*;
     use gimli::{RunTimeEndian, SectionId};
 
-    /// A file that is all code from 0 on, with a function that was inlined into itself so often.
-    fn nested(depth: u64) -> Inlined {
+    const SIZE: u64 = 1 << 40;
+
+    /// Debug information with a unit that has these entries, and bytes after its header.
+    fn dwarf(entries: &[u8]) -> Dwarf<Reader> {
         // DWARF 5, 7.5.3: code, tag, children, and pairs of attribute and form.
         let abbreviations = [
             &[1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0, 0][..], // unit: low_pc, high_pc
             &[2, 0x2e, 1, 0x03, 0x08, 0, 0],                 // function: name
             &[3, 0x1d, 1, 0x31, 0x13, 0x11, 0x01, 0x12, 0x07, 0, 0], // inlined: origin, low_pc, high_pc
+            // The same with an origin in the shared file.
+            &[4, 0x1d, 1, 0x31, 0xa0, 0x3e, 0x11, 0x01, 0x12, 0x07, 0, 0],
             &[0],
         ]
         .concat();
-        const SIZE: u64 = 1 << 40;
-        let mut entries = vec![1];
-        entries.extend([0, SIZE].map(u64::to_le_bytes).concat());
-        // The unit's header has 12 bytes.
-        let function = 12 + entries.len() as u32;
-        entries.extend(*b"\x02looped\0");
-        for level in 0..depth {
-            entries.push(3);
-            entries.extend(function.to_le_bytes());
-            entries.extend([level, SIZE - level].map(u64::to_le_bytes).concat());
-        }
-        entries.extend(vec![0; depth as usize + 2]);
         let mut unit = (8 + entries.len() as u32).to_le_bytes().to_vec();
         unit.extend([5, 0, 1, 8, 0, 0, 0, 0]); // version, kind, bytes of an address, abbreviations
         unit.extend(entries);
@@ -287,7 +301,46 @@ mod tests {
             };
             Ok::<_, Error>(Reader::new(bytes.into(), RunTimeEndian::Little))
         };
-        Inlined::new(Arc::new(Dwarf::load(load).unwrap()))
+        Dwarf::load(load).unwrap()
+    }
+
+    /// The entries of a unit that is all code from 0 on, with a function, and where that is.
+    fn with_function(name: &str) -> (Vec<u8>, u32) {
+        let mut entries = vec![1];
+        entries.extend([0, SIZE].map(u64::to_le_bytes).concat());
+        // The unit's header has 12 bytes.
+        let function = 12 + entries.len() as u32;
+        entries.extend([&[2][..], name.as_bytes(), &[0]].concat());
+        (entries, function)
+    }
+
+    /// An inlined call, of an abbreviation, whose origin is at this offset.
+    fn call(abbreviation: u8, function: u32, level: u64) -> Vec<u8> {
+        let place = [level, SIZE - level].map(u64::to_le_bytes).concat();
+        [&[abbreviation][..], &function.to_le_bytes(), &place].concat()
+    }
+
+    /// A file with a function that was inlined into itself so often.
+    fn nested(depth: u64) -> Inlined {
+        let (mut entries, function) = with_function("looped");
+        (0..depth).for_each(|level| entries.extend(call(3, function, level)));
+        entries.extend(vec![0; depth as usize + 2]);
+        Inlined::new(Arc::new(dwarf(&entries)))
+    }
+
+    /// dwz moves a function's declaration to a file that several programs share.
+    #[test]
+    fn functions_of_a_shared_file_are_found() {
+        let (mut shared, function) = with_function("shared");
+        shared.extend([0; 2]);
+        let (mut own, _) = with_function("own");
+        own.extend(call(4, function, 7));
+        own.extend([0; 3]);
+        let mut whole = dwarf(&own);
+        assert_eq!(Inlined::new(Arc::new(dwarf(&own))).at(7), Vec::<String>::new());
+        whole.set_sup(dwarf(&shared));
+        let mut inlined = Inlined::new(Arc::new(whole));
+        assert_eq!((inlined.at(7), inlined.at(6)), (vec!["shared".to_owned()], Vec::new()));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Names the functions at addresses of executables and libraries from their symbol tables, and source lines
 //! from debug information.
 //!
-//! The files are those currently at their paths. A path may come from anywhere: anything but an ordinary ELF
-//! file has no names.
+//! The files are those currently at their paths. If one is not the file that was recorded, or is gone, what
+//! is installed separately for the recorded build id takes its place. A path may come from anywhere: anything
+//! but an ordinary ELF file has no names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -51,6 +52,8 @@ pub struct Symbols {
     files: HashMap<String, Code>,
     /// By path; `None` if there is none.
     debug: HashMap<String, Option<Debug>>,
+    /// Paths of what is installed separately for recorded build ids; `None` if there is nothing.
+    installed: HashMap<String, Option<String>>,
 }
 
 impl fmt::Debug for Symbols {
@@ -91,23 +94,19 @@ impl Symbols {
         find(&self.code(path).functions, address)
     }
 
-    /// The function that contains the file offset `offset` in the file at `path`; `None` if the file has been
-    /// replaced, that is, its build id is not this one (hexadecimal; empty if unknown).
+    /// The function that contains the file offset `offset` in the file at `path`; `None` if the file is not
+    /// the one with this build id (hexadecimal; empty if unknown), and nothing is installed for it.
     pub fn at_offset(&mut self, path: &str, build_id: &str, offset: u64) -> Option<Symbol<'_>> {
-        if self.is_replaced(path, build_id) {
-            return None;
-        }
-        let code = self.code(path);
+        let file = self.recorded(path, build_id)?;
+        let code = self.code(&file);
         find(&code.functions, code.segments.address(offset)?)
     }
 
     /// The function whose code is at the file offset `offset` in the file at `path`, or the last one before
-    /// it in the same segment; `None` also if the file has been replaced, as above.
+    /// it in the same segment; `None` also if the file is another one, as above.
     pub fn function_at(&mut self, path: &str, build_id: &str, offset: u64) -> Option<Named> {
-        if self.is_replaced(path, build_id) {
-            return None;
-        }
-        let code = self.code(path);
+        let file = self.recorded(path, build_id)?;
+        let code = self.code(&file);
         let address = code.segments.address(offset)?;
         match find(&code.functions, address) {
             Some(symbol) => Some(Named::Function(symbol.name.to_owned())),
@@ -118,21 +117,46 @@ impl Symbols {
     }
 
     /// Names of the functions that were inlined at the file offset `offset` in the file at `path`, the
-    /// innermost first, as far as debug information names them; none if the file has been replaced.
+    /// innermost first, as far as debug information names them; none if the file is another one, as above.
     pub fn inlined_at(&mut self, path: &str, build_id: &str, offset: u64) -> Vec<String> {
-        let address = match self.is_replaced(path, build_id) {
-            true => None,
-            false => self.code(path).segments.address(offset),
+        let mut inlined = || {
+            let file = self.recorded(path, build_id)?;
+            let address = self.code(&file).segments.address(offset)?;
+            Some(self.debug(&file)?.inlined(address))
         };
-        let inlined = |address| Some(self.debug(path)?.inlined(address));
-        address.and_then(inlined).unwrap_or_default()
+        inlined().unwrap_or_default()
     }
 
-    /// Whether the file at `path` has another build id than this one, or none; `false` if this one is empty,
-    /// and where there is no file.
+    /// Whether the file at `path` has another build id than this one, or none, and nothing is installed for
+    /// this one; `false` if this one is empty, and where there is no file.
     pub fn is_replaced(&mut self, path: &str, build_id: &str) -> bool {
-        let present = &self.code(path).build_id;
-        !build_id.is_empty() && present.as_ref().is_some_and(|present| present != build_id)
+        self.recorded(path, build_id).is_none()
+    }
+
+    /// The file that has the names of the one that was recorded at `path`: this one, if it has the build id,
+    /// is not there, or if the build id is unknown; otherwise what is installed separately for it.
+    fn recorded(&mut self, path: &str, build_id: &str) -> Option<String> {
+        let present = self.code(path).build_id.as_deref();
+        let is_absent = present.is_none();
+        if build_id.is_empty() || present == Some(build_id) {
+            return Some(path.to_owned());
+        }
+        if !self.installed.contains_key(build_id) {
+            let installed = by_build_id(build_id).and_then(|file| self.read_installed(&file, build_id));
+            self.installed.insert(build_id.to_owned(), installed);
+        }
+        self.installed[build_id].clone().or_else(|| is_absent.then(|| path.to_owned()))
+    }
+
+    /// Reads the symbols of a debug file; gives its path if it is that of this build id.
+    fn read_installed(&mut self, file: &Path, build_id: &str) -> Option<String> {
+        let path = file.to_str()?.to_owned();
+        let code = read(file)?;
+        if code.build_id.as_deref() != Some(build_id) {
+            return None;
+        }
+        self.files.insert(path.clone(), code);
+        Some(path)
     }
 
     /// The name of that function, or file and address if the file has no name for it.
@@ -150,13 +174,11 @@ impl Symbols {
     }
 
     /// Source file and line of the code at the file offset `offset` in the file at `path`; `None` also if the
-    /// file has been replaced.
+    /// file is another one, as above.
     pub fn line_at(&mut self, path: &str, build_id: &str, offset: u64) -> Option<(String, u32)> {
-        if self.is_replaced(path, build_id) {
-            return None;
-        }
-        let address = self.code(path).segments.address(offset)?;
-        self.line(path, address)
+        let file = self.recorded(path, build_id)?;
+        let address = self.code(&file).segments.address(offset)?;
+        self.line(&file, address)
     }
 
     /// The place of a call, by the address to which it returns: function, file and line, as far as the file
@@ -235,7 +257,7 @@ fn read(path: &Path) -> Option<Code> {
     let build_id = file.build_id().ok().flatten().unwrap_or_default();
     Some(Code {
         functions: in_order(functions_of(&file, |_| true)),
-        segments: Segments::of(&file),
+        segments: Segments::restored(&file),
         build_id: Some(hexadecimal(build_id)),
     })
 }

@@ -2,14 +2,13 @@
 //! several programs share (`.gnu_debugaltlink`, which dwz writes).
 
 use std::borrow::Cow;
-use std::path::Path;
 use std::rc::Rc;
 
 use gimli::{AttributeValue, DebugInfoOffset, DwAt, DwTag, EndianSlice, LittleEndian, Operation, UnitOffset};
 use object::read::ReadCache;
 use object::{Object, ObjectSection};
 
-use crate::elf::Blocks;
+use crate::elf::{Blocks, shared_file};
 use crate::probes::file::Elf;
 
 pub(super) type Reader<'d> = EndianSlice<'d, LittleEndian>;
@@ -20,8 +19,6 @@ type Unit<'d> = gimli::Unit<Reader<'d>>;
 const LONGEST_CHAIN: usize = 16;
 /// Maximum nesting of blocks.
 const DEEPEST: usize = 64;
-/// Folder of the shared file if its path is not absolute.
-const SHARED_FOLDER: &str = "/usr/lib/debug/.dwz";
 
 /// The bytes of all debug sections.
 pub(crate) struct Sections<'a> {
@@ -47,10 +44,7 @@ fn data<'a>(elf: &'a Elf<'a>, id: gimli::SectionId) -> Result<Cow<'a, [u8]>, obj
 }
 
 fn shared(elf: &Elf<'_>) -> Option<gimli::DwarfSections<Cow<'static, [u8]>>> {
-    let (name, _) = elf.gnu_debugaltlink().ok()??;
-    let name = String::from_utf8_lossy(name).into_owned();
-    let path = Path::new(SHARED_FOLDER).join(name.rsplit_once(".dwz/").map_or(&*name, |(_, rest)| rest));
-    let bytes = ReadCache::new(Blocks::new(tracewing_files::open_regular(&path).ok()?));
+    let bytes = ReadCache::new(Blocks::new(tracewing_files::open_regular(&shared_file(elf)?).ok()?));
     let elf = Elf::parse(&bytes).ok()?;
     gimli::DwarfSections::load(|id| data(&elf, id).map(|bytes| Cow::Owned(bytes.into_owned()))).ok()
 }
