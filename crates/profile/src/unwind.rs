@@ -25,7 +25,8 @@ use crate::local_file;
 use crate::present;
 use crate::record::{Mapping, Record, StackCopy};
 
-/// When so many processes are known, those that have ended are forgotten.
+/// When so many processes are known, or twice as many as lived at the last look, those that have ended are
+/// forgotten.
 const MOST_PROCESSES: usize = 1 << 10;
 /// Bytes of tables that may be held: those of some hundred large programs.
 const MOST_BYTES: usize = 1 << 30;
@@ -39,7 +40,10 @@ type FileName = (Vec<u8>, String);
 /// The code of all processes that have records.
 #[derive(Default)]
 pub(crate) struct Unwinding {
-    processes: HashMap<Pid, Process>,
+    /// A forked one shares what is known of its parent until it is known to have other code.
+    processes: HashMap<Pid, Arc<Process>>,
+    /// How many of them lived at the last look.
+    lived: usize,
     /// `None` if a file has no tables.
     files: HashMap<FileName, Option<Arc<UnwindTables>>>,
     /// Bytes of these tables.
@@ -77,7 +81,8 @@ impl Unwinding {
             Record::Mapping(mapping) => self.process(mapping.thread.pid).map(mapping),
             Record::Name { thread, exec: true, .. } => drop(self.processes.remove(&thread.pid)),
             Record::Fork { parent, child } if parent.pid != child.pid => {
-                if let Some(parent) = self.processes.get(&parent.pid).cloned() {
+                if let Some(parent) = self.processes.get(&parent.pid).map(Arc::clone) {
+                    self.make_room(child.pid, lives);
                     self.processes.insert(child.pid, parent);
                 }
             }
@@ -91,6 +96,7 @@ impl Unwinding {
         if self.changes > MOST_CHANGES {
             (self.cache, self.changes) = (CacheX86_64::new(), 0);
         }
+        self.make_room(pid, lives);
         // Each round without a result reads one more file, or finds one more page without a mapping.
         for _ in 0..FRAMES {
             frames.clear();
@@ -103,7 +109,7 @@ impl Unwinding {
     /// Reads the tables of the file that is mapped at an address.
     fn look_for(&mut self, pid: Pid, address: u64) {
         self.changes += 1;
-        let process = self.processes.entry(pid).or_default();
+        let process = Arc::make_mut(self.processes.entry(pid).or_default());
         if process.at(address).is_none() {
             present::mappings_of(pid, |mapping| process.map(&mapping));
         }
@@ -124,11 +130,23 @@ impl Unwinding {
 
     fn process(&mut self, pid: Pid) -> &mut Process {
         self.changes += 1;
-        if self.processes.len() > MOST_PROCESSES {
-            self.processes.retain(|pid, _| Path::new(&format!("/proc/{pid}")).exists());
-        }
-        self.processes.entry(pid).or_default()
+        self.make_room(pid, lives);
+        Arc::make_mut(self.processes.entry(pid).or_default())
     }
+
+    /// Forgets the processes that have ended if too many are known to add this one. The limit doubles with
+    /// those that live, so that each new process costs a fixed number of looks at most.
+    fn make_room(&mut self, pid: Pid, mut lives: impl FnMut(Pid) -> bool) {
+        let most = MOST_PROCESSES.max(2 * self.lived);
+        if self.processes.len() >= most && !self.processes.contains_key(&pid) {
+            self.processes.retain(|pid, _| lives(*pid));
+            self.lived = self.processes.len();
+        }
+    }
+}
+
+fn lives(pid: Pid) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 impl Process {
@@ -241,6 +259,7 @@ fn module(begin: u64, mapped: &Mapped, tables: &UnwindTables) -> Option<Module<B
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Thread;
     use std::arch::asm;
     use std::hint::black_box;
 
@@ -275,6 +294,45 @@ mod tests {
         assert!((functions[0]..functions[0] + 4096).contains(&frames[0]), "{frames:x?} {functions:x?}");
         let own = functions[1]..functions[1] + 4096;
         assert!(frames[1..].iter().any(|frame| own.contains(frame)), "{frames:x?} {functions:x?}");
+    }
+
+    #[test]
+    fn forked_processes_share_what_is_mapped_until_they_end() {
+        let mut unwinding = Unwinding::default();
+        let thread = |pid: Pid| Thread { pid, tid: pid.first_thread() };
+        let parent = thread(Pid::from_unsigned(std::process::id()));
+        present::mappings_of(parent.pid, |mapping| unwinding.note(&Record::Mapping(mapping)));
+        for number in 0..3 * MOST_PROCESSES as i32 {
+            let child = thread(Pid(i32::MAX - number));
+            unwinding.note(&Record::Fork { parent, child });
+            let [of_parent, of_child] = [parent, child].map(|thread| &unwinding.processes[&thread.pid]);
+            assert!(Arc::ptr_eq(of_parent, of_child));
+            assert!(unwinding.processes.len() <= MOST_PROCESSES);
+        }
+        let child = thread(Pid(i32::MAX));
+        unwinding.note(&Record::Fork { parent, child });
+        let begin = *unwinding.processes[&child.pid].mappings.keys().next().unwrap();
+        let build_id = &[][..];
+        let other = Mapping { thread: child, begin, end: begin + 1, offset: 0, build_id, path: b"/other" };
+        unwinding.note(&Record::Mapping(other));
+        let end = |thread: Thread| unwinding.processes[&thread.pid].mappings[&begin].end;
+        assert!(end(child) == begin + 1 && end(parent) > begin + 1);
+    }
+
+    #[test]
+    fn looks_for_living_processes_are_in_proportion_to_new_ones() {
+        let (mut unwinding, mut looks) = (Unwinding::default(), 0);
+        let count = 20 * MOST_PROCESSES;
+        for number in 0..count as i32 {
+            let pid = Pid(i32::MAX - number);
+            unwinding.make_room(pid, |_| {
+                looks += 1;
+                true
+            });
+            unwinding.processes.entry(pid).or_default();
+        }
+        assert!((MOST_PROCESSES..=2 * count).contains(&looks), "{looks}");
+        assert_eq!(unwinding.processes.len(), count);
     }
 
     #[test]
