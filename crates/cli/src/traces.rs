@@ -5,10 +5,12 @@ use crate::output::print_warning;
 use anyhow::{Context, Result, bail};
 use std::cell::OnceCell;
 use std::env::current_dir;
-use std::fs::{self, Metadata};
+use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tracewing_ctf::{Error, MetadataFault, metadata};
 use tracewing_trace::shown;
 
 /// Files of which each recording, or trace of any tracer, has one; the last are those of a flight recorder's
@@ -100,9 +102,26 @@ fn newest(place: &Path) -> Result<PathBuf> {
 
 /// When the recording in a folder was last described, if it is one.
 fn date(folder: &Path, marks: &[&str], user: u32) -> Option<SystemTime> {
-    let is_own = |file: &Metadata| file.is_file() && file.uid() == user;
-    let files = marks.iter().filter_map(|mark| fs::symlink_metadata(folder.join(mark)).ok());
-    files.filter(is_own).filter_map(|file| file.modified().ok()).max()
+    let modified = |mark: &&str| {
+        let path = folder.join(mark);
+        let file = fs::symlink_metadata(&path).ok()?;
+        let is_own = file.is_file() && file.uid() == user;
+        // Files of this name are common.
+        let is_mark = is_own && (!path.ends_with("metadata") || is_metadata(&path));
+        file.modified().ok().filter(|_| is_mark)
+    };
+    marks.iter().filter_map(modified).max()
+}
+
+/// Whether a file begins as the metadata of a trace.
+fn is_metadata(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = tracewing_files::open_regular(path).and_then(|file| file.take(64).read_to_end(&mut begin));
+    let is_other = |error: Error| match error {
+        Error::Metadata { fault, .. } => matches!(*fault, MetadataFault::NeitherVersion),
+        _ => false,
+    };
+    read.is_ok() && !metadata::parse(&begin).is_err_and(is_other)
 }
 
 #[cfg(test)]
@@ -110,6 +129,8 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::time::Duration;
+
+    const METADATA: &str = "/* CTF 1.8 */";
 
     #[test]
     fn the_newest_recording_is_found() {
@@ -121,7 +142,8 @@ mod tests {
         {
             let mark = place.path().join(mark);
             fs::create_dir_all(mark.parent().unwrap()).unwrap();
-            let file = File::create(mark).unwrap();
+            fs::write(&mark, METADATA).unwrap();
+            let file = File::options().append(true).open(mark).unwrap();
             file.set_modified(begin + Duration::from_secs(60 * minutes as u64)).unwrap();
         }
         fs::create_dir(place.path().join("no-recording")).unwrap();
@@ -132,6 +154,27 @@ mod tests {
     }
 
     #[test]
+    fn other_files_called_metadata_make_no_recording() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("package");
+        fs::create_dir(&folder).unwrap();
+        for (begin, is_one) in [
+            ("", false),
+            ("Name: package\n", false),
+            ("/* CTF 1.8 */ trace {", true),
+            ("\x1e{\"type\": \"preamble\"", true),
+        ] {
+            fs::write(folder.join("metadata"), begin).unwrap();
+            assert_eq!(newest(place.path()).is_ok(), is_one, "{begin:?}");
+            assert_eq!(around(&folder).is_some(), is_one, "{begin:?}");
+        }
+        for packet in [0x75d1_1d57_u32.to_le_bytes(), 0x75d1_1d57_u32.to_be_bytes()] {
+            fs::write(folder.join("metadata"), packet).unwrap();
+            assert_eq!(newest(place.path()).unwrap(), Path::new("package"));
+        }
+    }
+
+    #[test]
     fn within_a_recording_it_is_the_whole() {
         let place = tempfile::tempdir().unwrap();
         let at = |path: &str| place.path().join(path);
@@ -139,7 +182,7 @@ mod tests {
             ["t/tracewing.json", "flight/snapshot-1/tracewing.json", "lttng/kernel/metadata", "one/metadata"]
         {
             fs::create_dir_all(at(mark).parent().unwrap()).unwrap();
-            File::create(at(mark)).unwrap();
+            fs::write(at(mark), METADATA).unwrap();
         }
         for folder in ["t/kernel/index", "t/archives/20261127T230000Z-1/user/index", "flight/snapshot-1/user"]
         {
