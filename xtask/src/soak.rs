@@ -9,6 +9,7 @@
 
 mod account;
 mod attach;
+mod matrix;
 mod neighbour;
 mod programs;
 mod sanitizer;
@@ -55,6 +56,9 @@ enum Part {
     /// What a session does in a week: 500 archives within 1 GiB, and 50 snapshots. Only where it is asked
     /// for; `--minutes 60`
     Week,
+    /// Programs that keep their own logs, each recorded once with every set of options. Only where it is
+    /// asked for; the time is ignored
+    Matrix,
 }
 
 /// Runs everything; fails if an invariant did not hold.
@@ -88,6 +92,9 @@ pub fn run(options: &Options) -> Result<()> {
     }
     if options.only == Some(Part::Week) {
         steps.run("week", || sessions::week(length));
+    }
+    if options.only == Some(Part::Matrix) {
+        steps.run("matrix", matrix::run);
     }
     steps.finish()
 }
