@@ -2,19 +2,19 @@
 // What links do not have, but a page that is loaded again in its tab still shows: which tracks are folded, how far
 // they are scrolled, and which one is chosen.
 
-import { each } from "./live.js";
 import { $ } from "./opening.js";
+import { each } from "./tracks.js";
 
-/** Its name in the storage of the tab, which no other recording's page has: each has a port of its own. */
-const KEY = "tracewing";
+/** Its name in the storage of the tab: a port may be another recording's later. @param {import("./page.js").Page} page */
+const nameOf = (page) => `tracewing ${JSON.stringify(page.all.map(({ identity }) => identity))}`;
 
 /** Tracks that are folded in one tree and not in the other. @param {import("./tracks.js").Node[]} one @param {import("./tracks.js").Node[]} other @returns {string[]} */
 function toggled(one, other) {
   const folded = new Map();
-  each(one, "", (node, key) => folded.set(key, node.folded));
+  each(one, ({ key, folded: is }) => folded.set(key, is));
   /** @type {string[]} */
   const found = [];
-  each(other, "", (node, key) => node.children.length > 0 && folded.get(key) !== node.folded && found.push(key));
+  each(other, ({ key, children, folded: is }) => children.length > 0 && folded.get(key) !== is && found.push(key));
   return found;
 }
 
@@ -24,7 +24,7 @@ export function keepsPlace(page) {
     const { id, isPinned } = page.chosen ?? {};
     const kept = { link: location.hash, top: $("scroll").scrollTop, toggled: toggled(page.tree(), page.roots), id, isPinned };
     try {
-      sessionStorage.setItem(KEY, JSON.stringify(kept));
+      sessionStorage.setItem(nameOf(page), JSON.stringify(kept));
     } catch {
       // There is no storage, or no room in it.
     }
@@ -34,11 +34,11 @@ export function keepsPlace(page) {
 /** Shows it again, if the page has the same address. @param {import("./page.js").Page} page */
 export function restorePlace(page) {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
+    const kept = JSON.parse(sessionStorage.getItem(nameOf(page)) ?? "null");
     if (kept?.link !== location.hash) return;
     const keys = new Set(kept.toggled);
-    each(page.roots, "", (node, key) => {
-      if (keys.has(key)) node.folded = !node.folded;
+    each(page.roots, (node) => {
+      if (keys.has(node.key)) node.folded = !node.folded;
     });
     page.fold();
     const own = page.tracks.find(({ id, isPinned }) => id === kept.id && isPinned === kept.isPinned);

@@ -6,7 +6,7 @@ import { counted, tell } from "./about.js";
 import { $, nameOf, notice } from "./opening.js";
 import { beginOf, place, sideOf } from "./sides.js";
 import { duration } from "./time.js";
-import { HEIGHT, recording, tree } from "./tracks.js";
+import { HEIGHT, each, recording, tree } from "./tracks.js";
 
 /** @typedef {import("./page.js").Page} Page */
 /** @typedef {import("./tracks.js").Node} Node */
@@ -163,12 +163,8 @@ export class Compare {
       [one.begin, one.end] = [one.begin + by[side], one.end + by[side]];
     };
     for (const row of page.rows.values()) shift(row, sideOf(row.id));
-    const visit = (/** @type {Node} */ node) => {
-      // Headings are of all time.
-      if (node.kind !== "heading") shift(node, node.side);
-      node.children.forEach(visit);
-    };
-    page.roots.forEach(visit);
+    // Headings are of all time.
+    each(page.roots, (node) => node.kind !== "heading" && shift(node, node.side));
     const { view, picture } = page;
     page.losses.moved(by);
     const ofArea = by[view.area?.rows?.every((row) => sideOf(row) === 1) ? 1 : 0];

@@ -132,9 +132,12 @@ function kindOf(row, page) {
   return row.kind === "cpu" ? "CPU" : isPart(row) ? kindOf(page.row(row.parent ?? -1), page) : row.kind;
 }
 
-/** Tracks of one key are one line. @param {import("./tracks.js").Row | undefined} row @param {Page} page */
+/** Tracks of one key are one line. @param {import("./tracks.js").Row | undefined} row @param {Page} page @returns {string} */
 function keyOf(row, page) {
-  return JSON.stringify([called(row, page), kindOf(row, page), row !== undefined && isPart(row)]);
+  if (!row) return "";
+  const of = isPart(row) ? keyOf(page.row(row.parent ?? -1), page) : null;
+  const isNamed = row.kind !== "cpu" && (of === null || row.kind === "events");
+  return JSON.stringify([row.kind, isNamed ? row.name : null, of]);
 }
 
 /**
@@ -259,9 +262,8 @@ function byName(tasks) {
   const joined = (/** @type {number | null | undefined} */ a, /** @type {number | null} */ b, /** @type {(a: number, b: number) => number} */ join) =>
     (a === undefined ? b : a === null || b === null ? null : join(a, b));
   for (const task of tasks) {
-    const name = task.name || "task";
-    const one = found.get(name) ?? { name, tasks: 0 };
-    found.set(name, one);
+    const one = found.get(task.name) ?? { name: task.name, tasks: 0 };
+    found.set(task.name, one);
     one.tasks++;
     for (const key of ["polls", "busy_ns"]) one[key] = joined(one[key], task[key], (a, b) => a + b);
     for (const key of ["longest_poll_ns", "max_delay_ns"]) one[key] = joined(one[key], task[key], Math.max);
@@ -316,7 +318,7 @@ export async function showComparedTab(place, kind, area, page) {
     without(inner, questions.map((one, side) => !one || rows.some(({ sides }) => sides[side])), "has none of these in this area.");
     /** @type {Column[]} */
     const columns = [
-      { title: "name", unit: "text", value: ({ name }) => name },
+      { title: "name", unit: "text", value: ({ name }) => name || "task" },
       ...(rows.some(({ kind }) => kind) ? [{ title: "state", unit: /** @type {const} */ ("text"), value: (/** @type {Line} */ { kind }) => kind }] : []),
       ...(kind === "tasks" ? ofTasks() : kind === "events" ? ofEvents() : ofDurations()),
     ];

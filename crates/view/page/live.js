@@ -8,7 +8,7 @@ import { fit } from "./axis.js";
 import { ink, nameMarks } from "./classes.js";
 import { $, canvas } from "./opening.js";
 import { beginOf, isSeries, sideOf } from "./sides.js";
-import { HEIGHT, isMarks } from "./tracks.js";
+import { HEIGHT, each, isMarks } from "./tracks.js";
 import { SHORTEST } from "./window.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -314,10 +314,10 @@ function grows({ is_live, filling, why }) {
 export function keep(before, now) {
   /** @type {Map<string, Node>} */
   const known = new Map();
-  each(before, "", (node, key) => known.set(key, node));
+  each(before, (node) => known.set(node.key, node));
   const numbers = new Map();
-  each(now, "", (node, key) => {
-    const was = known.get(key);
+  each(now, (node) => {
+    const was = known.get(node.key);
     node.weight = was ? was.weight ?? was.used : node.used;
     if (was) node.folded = was.folded;
     if (was && was.id !== node.id) numbers.set(was.id, node.id);
@@ -325,27 +325,9 @@ export function keep(before, now) {
   return numbers;
 }
 
-/**
- * All tracks, each with a text that stays the same when rows get other numbers.
- * @param {Node[]} nodes @param {string} above @param {(node: Node, key: string) => void} call
- */
-export function each(nodes, above, call) {
-  /** @type {Map<string, number>} */
-  const seen = new Map();
-  // Numbers of threads are used again: the earlier one comes first.
-  for (const node of [...nodes].sort((a, b) => a.begin - b.begin)) {
-    const name = `${above}/${node.kind}${node.id === null ? "" : ` ${["events", "cpu", "counter", "tasks"].includes(node.kind) ? node.name : node.number}`}${node.kind === "recording" ? ` ${node.side}` : ""}`;
-    const count = seen.get(name) ?? 0;
-    seen.set(name, count + 1);
-    const key = count === 0 ? name : `${name} (${count})`;
-    call(node, key);
-    each(node.children, key, call);
-  }
-}
-
 /** Tracks are ordered by what is known now. @param {Node[]} roots */
 function forget(roots) {
-  each(roots, "", (node) => delete node.weight);
+  each(roots, (node) => delete node.weight);
 }
 
 /** Rows have other numbers. @param {Page} page @param {Map<number | null, number | null>} numbers */

@@ -5,8 +5,8 @@
 import { ask } from "./api.js";
 import { stripe } from "./axis.js";
 import { lacks } from "./missing.js";
-import { SECOND, beginOf, isSeries } from "./sides.js";
-import { ALL_CPUS, isPart } from "./tracks.js";
+import { ALL_CPUS, SECOND, beginOf, isSeries } from "./sides.js";
+import { isPart } from "./tracks.js";
 
 /** A question has whole chunks of so many buckets, as an exponent of two: while the picture moves, few are needed. */
 const CHUNK = 11;

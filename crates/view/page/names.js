@@ -2,8 +2,7 @@
 // Rows in links. Those of a complete index have numbers that stay. While a recording is made or read, rows are named
 // by what they are, since the index that remains may have other numbers: process 7, its task 5, the locks of that.
 
-import { SECOND, isSeries, sideOf } from "./sides.js";
-import { ALL_CPUS } from "./tracks.js";
+import { ALL_CPUS, SECOND, isSeries, sideOf } from "./sides.js";
 
 /** @typedef {import("./tracks.js").Row} Row */
 
@@ -33,6 +32,11 @@ function above({ kind, parent }) {
   return WHOLE.includes(kind) ? null : parent;
 }
 
+/** What a row adds to the name of what it belongs to. @param {Row} row @param {number} before how many of the same name are earlier */
+function part(row, before) {
+  return `${KINDS[row.kind]}${own(row)}${before > 0 ? `~${before}` : ""}`;
+}
+
 /** The rows of a name, the earliest first: numbers are used again. @param {Map<number, Row>} rows @param {string} kind @param {string} text @param {number | null} of @param {number} side */
 function same(rows, kind, text, of, side) {
   const fits = (/** @type {Row} */ row) => row.kind === kind && sideOf(row.id) === side && above(row) === of && own(row) === text;
@@ -45,10 +49,36 @@ export function toLink(rows, row, isGrowing = false) {
   const parts = [];
   for (let one = rows.get(row); one && !isNumbered; one = rows.get(above(one) ?? -1)) {
     const before = same(rows, one.kind, own(one), above(one), sideOf(row)).indexOf(one);
-    parts.unshift(`${KINDS[one.kind]}${own(one)}${before > 0 ? `~${before}` : ""}`);
+    parts.unshift(part(one, before));
   }
   if (parts.length === 0) return String(row);
   return [...(sideOf(row) ? ["b"] : []), ...parts].join("_");
+}
+
+/**
+ * Names of all rows, as links have them while a recording is made. No two are equal, whatever texts a recording has.
+ * @param {Row[]} rows @returns {Map<number, string>}
+ */
+export function named(rows) {
+  const known = new Map(rows.map((row) => [row.id, row]));
+  /** How many rows had a name before. @type {Map<string, number>} */
+  const seen = new Map();
+  /** @type {Map<number, string>} */
+  const parts = new Map();
+  for (const row of [...rows].sort((a, b) => a.begin - b.begin)) {
+    const key = JSON.stringify([sideOf(row.id), above(row), row.kind, own(row)]);
+    const before = seen.get(key) ?? 0;
+    seen.set(key, before + 1);
+    parts.set(row.id, part(row, before));
+  }
+  const whole = (/** @type {Row} */ row) => {
+    const [parent, own] = [above(row), parts.get(row.id)];
+    if (parent === null) return `${sideOf(row.id) ? "b_" : ""}${own}`;
+    const of = known.get(parent);
+    // Of very many rows, the page has not all.
+    return `${of ? whole(of) : `x${parent}`}_${own}`;
+  };
+  return new Map(rows.map((row) => [row.id, whole(row)]));
 }
 
 /** The row of a link; null if there is none. @param {Map<number, Row>} rows @param {string} text */

@@ -5,8 +5,7 @@
 import { ask, naming } from "./api.js";
 import { parsed } from "./filter.js";
 import { $ } from "./opening.js";
-import { SECOND, isSeries, sideOf } from "./sides.js";
-import { ALL_CPUS } from "./tracks.js";
+import { ALL_CPUS, SECOND, isSeries, sideOf } from "./sides.js";
 
 /** What the filter of tracks takes. */
 const FILTERS = "A name or number; or as in the command line: --process shop --task 'work/*', --tid 4711,4712, --cpu 0,2-3";

@@ -22,9 +22,9 @@ import { Search } from "./search.js";
 import { Series, toLink } from "./series.js";
 import { showState } from "./selection.js";
 import { Tiles } from "./tiles.js";
-import { beginOf, isSeries, sideOf, SECOND } from "./sides.js";
+import { ALL_CPUS, SECOND, beginOf, isSeries, sideOf } from "./sides.js";
 import { tip } from "./tip.js";
-import { ALL_CPUS, HEIGHT, Layout, MOST_PINS, all, ids, isGroup, isMarks, isPart, label, reorder, shown, tree } from "./tracks.js";
+import { HEIGHT, Layout, MOST_PINS, all, each, ids, isGroup, isMarks, isPart, label, reorder, shown, tree } from "./tracks.js";
 import { View } from "./window.js";
 
 /** How far from an event it may be clicked, in pixels. */
@@ -121,11 +121,7 @@ export class Page {
   fold() {
     reorder(this.roots, this.view.order);
     const nodes = new Map();
-    const visit = (/** @type {import("./tracks.js").Node} */ node) => {
-      nodes.set(node.id, node);
-      node.children.forEach(visit);
-    };
-    this.roots.forEach(visit);
+    each(this.roots, (node) => nodes.set(node.id, node));
     const pinned = this.view.pins.flatMap((row) => {
       const node = nodes.get(row);
       const name = this.compare && node ? this.named(row) : node && isPart(node) ? this.named(row) : node?.name;
@@ -478,7 +474,7 @@ export class Page {
     /** @type {HTMLSelectElement} */ ($("order")).value = this.view.order;
     this.fold();
     if (this.view.findSide !== this.search.side) this.search.within(this.view.findSide);
-    if (this.view.counted.join("\n") !== this.marks.names.join("\n")) void this.marks.choose(this.view.counted);
+    if (JSON.stringify(this.view.counted) !== JSON.stringify(this.marks.names)) void this.marks.choose(this.view.counted);
     if (toLink(this.view.series) !== toLink(this.series.all.map((one) => one?.of ?? null))) this.series.restore(this.view.series);
     if (this.view.find !== this.search.text) void this.search.start(this.view.find, false);
     const searched = this.others.search();

@@ -6,6 +6,9 @@
 /** Numbers of B begin here. */
 export const SECOND = 2 ** 33;
 
+/** The row that stands for all CPUs. */
+export const ALL_CPUS = 0xffffffff;
+
 /** Numbers of rows that only the page has begin here: fields of events as counters. */
 export const SERIES = 2 ** 32;
 

@@ -3,13 +3,12 @@
 // that the recording does not follow. And its labels, of which only those that are seen exist.
 
 import { hasOptions, isChosen, parsed } from "./filter.js";
-import { SECOND, isSeries, sideOf } from "./sides.js";
+import { named } from "./names.js";
+import { ALL_CPUS, SECOND, isSeries, sideOf } from "./sides.js";
 import { duration, quantity } from "./time.js";
 
 /** Height of a track, in pixels. */
 export const HEIGHT = 24;
-/** The row that stands for all CPUs. */
-export const ALL_CPUS = 0xffffffff;
 /** Tracks that stay at the top, at most. */
 export const MOST_PINS = 12;
 /** Tracks that are unfolded at first, at most. */
@@ -25,6 +24,7 @@ const UNFOLDED = 60;
  * A track of the page.
  * @typedef {object} Node
  * @property {number | null} id the row that is drawn; null if it is a heading
+ * @property {string} key what distinguishes it from all others, also when rows get other numbers and tracks other places
  * @property {string} name
  * @property {string} number
  * @property {string} kind
@@ -58,35 +58,40 @@ export function isGroup({ kind }) {
   return kind === "process" || kind === "tasks" || kind === "heading" || kind === "recording";
 }
 
-/** @param {Row} row @returns {Node} */
-function node(row) {
+/** @param {Row} row @param {string} key @returns {Node} */
+function node(row, key) {
   const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks", spans: "spans", events: "events", samples: "samples", "system calls": "system calls", counter: "counter" };
-  if (row.kind === "tasks") return tasksOf(row);
+  if (row.kind === "tasks") return tasksOf(row, key);
   const unnamed = row.kind === "process" && row.number === "" ? "process unknown" : names[/** @type {"cpu"} */ (row.kind)];
   const name = row.kind === "cpu" ? unnamed : row.name || unnamed;
   // Functions and spans by the number of those around them; events by provider; rows of several locks at the same time.
   const isFirst = isPart(row) && row.number === "0";
   const number = row.kind === "events" ? "events" : row.kind === "cpu" || row.kind === "counter" || isFirst ? "" : isPart(row) ? String(Number(row.number) + 1) : row.number;
-  return { id: row.id, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS + sideOf(row.id) * SECOND : row.parent, group: row.group ?? null, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0, side: sideOf(row.id), counter: row.counter };
+  return { id: row.id, key, name, number, kind: row.kind, parent: row.kind === "cpu" ? ALL_CPUS + sideOf(row.id) * SECOND : row.parent, group: row.group ?? null, used: row.used, begin: row.begin, end: row.end, children: [], folded: false, level: 0, side: sideOf(row.id), counter: row.counter };
 }
 
-/** The tasks of a name. @param {Row} row @returns {Node} */
-function tasksOf({ id, name, number, kind, parent, used, begin, end, members }) {
+/** The tasks of a name. @param {Row} row @param {string} key @returns {Node} */
+function tasksOf({ id, name, number, kind, parent, used, begin, end, members }, key) {
   const count = members === 1 ? "1 task" : `${(members ?? 0).toLocaleString("en")} tasks`;
-  return { id, name: number === "others" ? "other names" : name || "unnamed", number: count, kind, parent, used, begin, end, children: [], folded: false, level: 0, side: sideOf(id) };
+  return { id, key, name: number === "others" ? "other names" : name || "unnamed", number: count, kind, parent, used, begin, end, children: [], folded: false, level: 0, side: sideOf(id) };
 }
 
-/** @param {string} name @param {number | null} id @param {Node[]} children @param {boolean} folded @returns {Node} */
-function heading(name, id, children, folded) {
+/**
+ * A track that is none of the recording. Its key begins with a sign that those of rows have not.
+ * @param {string} key @param {string} name @param {number | null} id @param {Node[]} children @param {boolean} folded
+ * @returns {Node}
+ */
+function heading(key, name, id, children, folded) {
   const side = children[0]?.side ?? 0;
   const used = children.reduce((sum, child) => sum + child.used, 0);
-  return { id, name, number: "", kind: "heading", parent: null, used, begin: 0, end: Infinity, children, folded, level: 0, side };
+  return { id, key, name, number: "", kind: "heading", parent: null, used, begin: 0, end: Infinity, children, folded, level: 0, side };
 }
 
 /** @param {Row[]} rows of one recording @param {number} [unfolded] tracks that are unfolded at most @returns {Node[]} */
 export function tree(rows, unfolded = UNFOLDED) {
   const busiest = (/** @type {Node} */ a, /** @type {Node} */ b) => b.used - a.used;
-  const nodes = new Map(rows.map((row) => [row.id, node(row)]));
+  const keys = named(rows);
+  const nodes = new Map(rows.map((row) => [row.id, node(row, keys.get(row.id) ?? "")]));
   const all = rows.map((row) => ({ row, node: /** @type {Node} */ (nodes.get(row.id)) }));
   const cpus = all.filter(({ row }) => row.kind === "cpu").map(({ node }) => node);
   cpus.sort((a, b) => Number(a.name.slice(4)) - Number(b.name.slice(4)));
@@ -116,13 +121,13 @@ export function tree(rows, unfolded = UNFOLDED) {
       group.folded = count > Math.min(20, unfolded);
     }
     // Tasks of several names are together.
-    if (of.length > 1) node.children = [...node.children.filter((child) => rank(child) === 0), heading(`${count.toLocaleString("en")} tasks`, null, of, of.length > Math.min(20, unfolded))];
+    if (of.length > 1) node.children = [...node.children.filter((child) => rank(child) === 0), heading(`+tasks ${node.key}`, `${count.toLocaleString("en")} tasks`, null, of, of.length > Math.min(20, unfolded))];
   }
   const followed = processes.filter(({ row }) => row.is_followed).map(({ node }) => node).sort(busiest);
   const others = processes.filter(({ row }) => !row.is_followed).map(({ node }) => node).sort(busiest);
-  const roots = cpus.length ? [heading("CPUs", ALL_CPUS + cpus[0].side * SECOND, cpus, cpus.length > Math.min(16, unfolded))] : [];
+  const roots = cpus.length ? [heading(`+cpus ${cpus[0].side}`, "CPUs", ALL_CPUS + cpus[0].side * SECOND, cpus, cpus.length > Math.min(16, unfolded))] : [];
   const counters = all.filter(({ row }) => row.kind === "counter" && row.parent === null).map(({ node }) => node);
-  if (counters.length) roots.push(heading("Counters", null, counters, false));
+  if (counters.length) roots.push(heading(`+counters ${counters[0].side}`, "Counters", null, counters, false));
   let left = unfolded - cpus.length - counters.length;
   for (const process of followed) {
     process.folded = process.children.length > left;
@@ -134,9 +139,17 @@ export function tree(rows, unfolded = UNFOLDED) {
   }
   for (const process of others) process.folded = true;
   roots.push(...followed);
-  if (others.length) roots.push(heading(`${others.length === 1 ? "1 process" : `${others.length} processes`}, not followed`, null, others, followed.length > 0));
+  if (others.length) roots.push(heading(`+others ${others[0].side}`, `${others.length === 1 ? "1 process" : `${others.length} processes`}, not followed`, null, others, followed.length > 0));
   deepen(roots, 0);
   return roots;
+}
+
+/** Calls with each track, those above first. @param {Node[]} nodes @param {(node: Node) => void} call */
+export function each(nodes, call) {
+  for (const node of nodes) {
+    call(node);
+    each(node.children, call);
+  }
 }
 
 /** Tasks come after the threads of a process. @param {Node} node */
@@ -154,7 +167,7 @@ function deepen(nodes, level) {
 
 /** The tracks of a recording below one that stands for all of them. @param {string} name @param {Node[]} roots @param {number} side @returns {Node} */
 export function recording(name, roots, side) {
-  const made = { ...heading(name, null, roots, false), kind: "recording", side, used: 0 };
+  const made = { ...heading(`+recording ${side}`, name, null, roots, false), kind: "recording", side, used: 0 };
   deepen([made], 0);
   return made;
 }
@@ -221,7 +234,7 @@ export function shown(roots, filter, others = null) {
   }
   if (!isFiltered) return found;
   const sum = hidden.reduce((sum, own, side) => sum + (others?.hidden[side] ?? own), 0);
-  const note = (/** @type {string} */ text) => found.push({ ...heading(text, null, [], false), kind: "note" });
+  const note = (/** @type {string} */ text) => found.push({ ...heading("+note", text, null, [], false), kind: "note" });
   const count = `${others?.isLeast ? "at least " : ""}${sum.toLocaleString("en")}`;
   if (sum > 0) note(`${count} ${sum === 1 ? "track does" : "tracks do"} not match the filter`);
   if (others?.more) note(`${others.more.toLocaleString("en")} more ${others.more === 1 ? "track matches" : "tracks match"}: the filter finds too many to show`);

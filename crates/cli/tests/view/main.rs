@@ -30,6 +30,7 @@ mod filling;
 mod foreign;
 mod groups;
 mod held;
+mod keys;
 mod kin;
 mod late;
 mod left;

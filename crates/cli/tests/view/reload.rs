@@ -102,6 +102,52 @@ fn a_page_that_is_loaded_again_shows_the_same() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
+/// A port may be another recording's later, and its page in the same tab.
+#[test]
+fn another_recording_at_the_same_address_does_not_show_what_was_kept() {
+    let Some((viewer, mut browser)) = opened("server") else { return };
+    let port = viewer.port;
+    // A page that gives way to one of another origin ends while that one is there.
+    let leave = |browser: &mut Browser| {
+        browser.value("window.dispatchEvent(new Event('pagehide'))");
+        browser.call("Page.navigate", object!({ "url": "about:blank" }));
+        browser.wait("location.href === 'about:blank'");
+    };
+    // The same of both, and few tracks of each are seen.
+    let open = |browser: &mut Browser, viewer: &Viewer| {
+        browser.call(
+            "Emulation.setDeviceMetricsOverride",
+            object!({ "width": 1280, "height": 500, "deviceScaleFactor": 1, "mobile": false }),
+        );
+        leave(browser);
+        browser.open(&format!("{}&v=1&from=0&to=1000000", viewer.address()));
+        assert_eq!(browser.value("location.hash"), "#v=1&from=0&to=1000000");
+    };
+    let is_kept = "document.querySelector('#scroll').scrollTop === 24 && !tracewing.shown().some(({ kind }) => kind === 'cpu')";
+    open(&mut browser, &viewer);
+    browser.value("tracewing.choose(0xffffffff)");
+    browser.key(" ");
+    browser.value("document.querySelector('#scroll').scrollTop = 24");
+    assert_eq!(browser.value(is_kept), true);
+    open(&mut browser, &viewer);
+    browser.wait(is_kept);
+    leave(&mut browser);
+    drop(viewer);
+    let start = |name: &str| Viewer::within(&stored(name), tempfile::tempdir().unwrap(), port);
+    let other = start("clerks");
+    open(&mut browser, &other);
+    let seen =
+        "[document.querySelector('#scroll').scrollTop, tracewing.shown().some(({ kind }) => kind === 'cpu')]";
+    assert_eq!(browser.value(seen), object!([0, true]));
+    leave(&mut browser);
+    drop(other);
+    // It is kept by recording.
+    let again = start("server");
+    open(&mut browser, &again);
+    browser.wait(is_kept);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
 /// Nothing but a few pixels.
 const STILL: f64 = 0.0005;
 /// A search widens its place in the line at the top.

@@ -47,7 +47,7 @@ struct Answer {
 
 /// What identifies the recording: when its recorder began, as the recording itself says; otherwise the UUID
 /// of its first trace that has one, or the time of its first event.
-fn about(viewed: &Viewed) -> Result<About, Refusal> {
+pub(super) fn about(viewed: &Viewed) -> Result<About, Refusal> {
     let begin = ready(viewed)?.index.tail().begin;
     let recording = viewed.recording();
     let uuid = || recording.traces().iter().find_map(|trace| trace.class().uuid);

@@ -1,6 +1,7 @@
 //! `state`: what the recording is, and how far its index is made.
 
 use super::filling::{Filling, Outline, filling, length, outline};
+use super::notes::about;
 use crate::recording::Viewed;
 use crate::reply::Reply;
 use serde::Serialize;
@@ -33,6 +34,8 @@ struct Facts<'a> {
     name: String,
     /// Its absolute paths, one by one: the command that shows a view works in every folder.
     inputs: Vec<String>,
+    /// What distinguishes it from others at the same address of a viewer.
+    identity: String,
     /// On the recording's clock, as a text: 64 bits.
     begin_ns: String,
     /// When that was, for people.
@@ -78,6 +81,7 @@ pub(super) fn answer(viewed: &Viewed) -> Reply {
             outline: outline(viewed, &ready),
             why: viewed.failure(),
             is_compared: viewed.is_compared,
+            identity: about(viewed).map_or_else(|_| String::new(), |about| about.key),
             ..facts(name, inputs(viewed), ready.index.tail())
         })),
     })
@@ -88,6 +92,7 @@ fn facts<'a>(name: String, inputs: Vec<String>, tail: &Tail) -> Facts<'a> {
     Facts {
         name,
         inputs,
+        identity: String::new(),
         begin_ns: tail.begin.as_ns().to_string(),
         begin: tracewing_trace::Zone::Local.format(tail.begin),
         length: tail.length,
