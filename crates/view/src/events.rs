@@ -70,6 +70,19 @@ pub(crate) fn plain(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     take: &mut dyn FnMut(&EventRef<'_>, Timestamp) -> ControlFlow<()>,
 ) -> Result<(), String> {
+    listed(recording, filter, watch, &mut |event| match event.stamp() {
+        Some(stamp) => take(event, stamp.time),
+        None => ControlFlow::Continue(()),
+    })
+}
+
+/// Shows them as they are recorded and listed, also those without a time.
+pub(crate) fn listed(
+    recording: &Recording,
+    filter: &Filter,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    take: &mut dyn FnMut(&EventRef<'_>) -> ControlFlow<()>,
+) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let range = filter.range(recording).map_err(|error| text(&error))?;
     let mut selection = Selection::new(filter, recording).map_err(|error| text(&error))?;
@@ -86,8 +99,7 @@ pub(crate) fn plain(
             Some(Message::Event(event)) => event,
             Some(_) => continue,
         };
-        let Some(stamp) = event.stamp().filter(|_| selection.selects(&event)) else { continue };
-        if take(&event, stamp.time).is_break() {
+        if selection.selects(&event) && take(&event).is_break() {
             return stopped();
         }
     }

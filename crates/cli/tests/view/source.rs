@@ -72,6 +72,54 @@ fn classes_of_one_name_have_sources_of_their_own() {
     assert!(found.iter().all(|count| *count > 3), "{found:?}");
 }
 
+/// Two streams, of which one has no clock. All classes have the same name; the number says where each is
+/// declared.
+const METADATA: &str = "/* CTF 1.8 */
+    typealias integer { size = 8; align = 8; signed = false; } := u8;
+    clock { name = c; freq = 1000000000; };
+    typealias integer { size = 64; align = 8; signed = false; map = clock.c.value; } := stamp;
+    trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u8 stream_id; }; };
+    env { event_0_file = \"0.rs\"; event_1_file = \"1.rs\"; event_2_file = \"2.rs\"; };
+    stream { id = 0; event.header := struct { u8 id; stamp timestamp; }; };
+    stream { id = 1; event.header := struct { u8 id; }; };
+    event { stream_id = 0; id = 0; name = tick; fields := struct { u8 number; }; };
+    event { stream_id = 0; id = 1; name = tick; fields := struct { u8 number; }; };
+    event { stream_id = 1; id = 2; name = tick; fields := struct { u8 number; }; };";
+
+#[test]
+fn events_without_a_time_leave_others_their_sources() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("metadata"), METADATA).unwrap();
+    let stamped = (0..60_u64).flat_map(|at| {
+        let id = u8::from(at % 3 == 0);
+        [&[id][..], &(at * 10).to_le_bytes(), &[id]].concat()
+    });
+    std::fs::write(folder.path().join("stamped"), [0].into_iter().chain(stamped).collect::<Vec<u8>>())
+        .unwrap();
+    std::fs::write(folder.path().join("unstamped"), [&[1_u8][..], &[2, 2].repeat(7)].concat()).unwrap();
+    let viewer = Viewer::start(folder.path());
+    let length = viewer.ask("state", "{}")["length"].as_u64().unwrap();
+    let mut seen = BTreeMap::new();
+    for (from, last, most) in [
+        (0, false, 500),
+        (0, true, 500),
+        (0, false, 30),
+        (0, true, 30),
+        (length / 2, false, 10),
+        (length / 2, true, 500),
+    ] {
+        for event in events(&viewer, from, length, last, most) {
+            let fields = event["fields"].as_array().unwrap();
+            let number =
+                fields.iter().find(|field| field[0] == "payload.number").unwrap()[1].as_str().unwrap();
+            assert_eq!(event["source"], format!("{number}.rs"), "{from} {last} {most} {event}");
+            assert_eq!(event["at"].is_null(), number == "2", "{event}");
+            *seen.entry(number.to_owned()).or_insert(0) += 1;
+        }
+    }
+    assert!(seen.len() == 3 && seen.values().all(|count| *count > 10), "{seen:?}");
+}
+
 #[test]
 fn the_page_shows_the_source_of_a_selected_event() {
     let Some((viewer, mut browser)) = opened("clerks") else { return };

@@ -8,7 +8,8 @@ use crate::recording::Viewed;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
-use tracewing_trace::{ClockStyle, FieldStyle, Filter, Format, Listing, Style, TimePoint};
+use std::sync::Arc;
+use tracewing_trace::{ClockStyle, FieldStyle, Filter, Format, Listing, Recording, Style, TimePoint};
 use tracewing_units::{Cpu, Duration, Timestamp};
 
 /// Most events of an answer.
@@ -40,8 +41,9 @@ struct Answer {
 }
 
 /// The part of a recording that is listed.
-struct Window<'v> {
-    viewed: &'v Viewed,
+struct Window {
+    /// The same for all lists: it may grow.
+    recording: Arc<Recording>,
     begin: Timestamp,
     cpus: Vec<RangeInclusive<Cpu>>,
     most: u64,
@@ -54,11 +56,11 @@ pub(super) fn answer(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
     }
     let begin = ready(viewed)?.index.tail().begin;
     let cpus = buffer.map(Cpu).into_iter().map(|cpu| cpu..=cpu).collect();
-    let window = Window { viewed, begin, cpus, most };
+    let window = Window { recording: viewed.recording(), begin, cpus, most };
     Ok(Reply::json(&if last { window.last(from, to)? } else { window.first(from, to)? }))
 }
 
-impl Window<'_> {
+impl Window {
     /// The first events of a window.
     fn first(&self, from: Duration, to: Duration) -> Result<Answer, Refusal> {
         let (pretty, warnings) = self.list(from, to, Format::Pretty, false)?;
@@ -91,7 +93,7 @@ impl Window<'_> {
         let event = |(pretty, json): (&String, &String)| Event::new(pretty, json, self.begin);
         let events = pretty.iter().zip(&json).map(event).collect::<Option<_>>();
         let mut events: Vec<Event> = events.ok_or_else(|| refused("an event cannot be read"))?;
-        source::find(&self.viewed.recording(), &self.filter(from, to)?, last, &mut events)?;
+        source::find(&self.recording, &self.filter(from, to)?, last, self.begin, &mut events)?;
         Ok(Answer { events, warnings, is_cut })
     }
 
@@ -114,7 +116,7 @@ impl Window<'_> {
             ..Listing::default()
         };
         let (mut events, mut warnings) = (Vec::new(), Vec::new());
-        listing.print(&self.viewed.recording(), &mut (&mut events, &mut warnings))?;
+        listing.print(&self.recording, &mut (&mut events, &mut warnings))?;
         Ok((lines(&events), lines(&warnings)))
     }
 

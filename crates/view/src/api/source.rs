@@ -2,26 +2,28 @@
 
 use super::ask::{Refusal, refused};
 use super::fields::Event;
-use crate::events::plain;
+use crate::events::listed;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use tracewing_trace::{Filter, Recording};
+use tracewing_units::Timestamp;
 
 /// The sources of classes by name: those of one name may differ.
 type Sources<'s> = HashMap<&'s str, HashSet<Option<String>>>;
 
-/// Finds them for the first or the last events that a filter lets through.
+/// Finds them for the first or the last events that a filter lets through, whose times count from `begin`.
 pub(super) fn find(
     recording: &Recording,
     filter: &Filter,
     last: bool,
+    begin: Timestamp,
     events: &mut [Event],
 ) -> Result<(), Refusal> {
     let sources = sources(recording, events);
     let one = |name: &str| sources.get(name).filter(|all| all.len() == 1);
     let found: Vec<Option<String>> = match events.iter().all(|event| one(&event.name).is_some()) {
         true => events.iter().map(|event| one(&event.name)?.iter().next()?.clone()).collect(),
-        false => one_by_one(recording, filter, last, events)?,
+        false => one_by_one(recording, filter, last, begin, events)?,
     };
     events.iter_mut().zip(found).for_each(|(event, source)| event.source = source);
     Ok(())
@@ -42,17 +44,20 @@ fn sources<'r>(recording: &'r Recording, events: &[Event]) -> Sources<'r> {
     sources
 }
 
-/// Reads the events once more: their names do not say which class each belongs to.
+/// Reads the events once more: their names do not say which class each belongs to. If they are others now, of
+/// a recording that grows, nothing is known.
 fn one_by_one(
     recording: &Recording,
     filter: &Filter,
     last: bool,
+    begin: Timestamp,
     events: &[Event],
 ) -> Result<Vec<Option<String>>, Refusal> {
     let (mut found, mut is_full) = (VecDeque::new(), false);
-    let read = plain(recording, filter, &mut |_| ControlFlow::Continue(()), &mut |event, _| {
-        let class = event.decoded().class();
-        found.push_back((class.name.clone().unwrap_or_default(), event.trace().source(class.id)));
+    let read = listed(recording, filter, &mut |_| ControlFlow::Continue(()), &mut |event| {
+        let (class, at) = (event.decoded().class(), event.stamp().map(|stamp| stamp.time - begin));
+        let name = class.name.clone().unwrap_or_default();
+        found.push_back(((at, name), event.trace().source(class.id)));
         is_full = !last && found.len() == events.len();
         if found.len() > events.len() {
             found.pop_front();
@@ -60,8 +65,8 @@ fn one_by_one(
         if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     read.or_else(|why| if is_full { Ok(()) } else { Err(refused(&why)) })?;
-    // Events without a time are listed, but are not among these.
-    let is_same = found.iter().map(|(name, _)| name).eq(events.iter().map(|event| &event.name));
+    let expected = events.iter().map(|event| (event.at, event.name.as_str()));
+    let is_same = found.iter().map(|((at, name), _)| (*at, name.as_str())).eq(expected);
     let sources = found.into_iter().map(|(_, source)| source);
     Ok(if is_same { sources.collect() } else { vec![None; events.len()] })
 }
