@@ -227,7 +227,7 @@ export class Search {
     const running = state.is_done ? "" : `, ${done} %`;
     this.status.textContent = `${this.at === null ? all : `${(this.at + 1).toLocaleString("en")} of ${all}`}${running}`;
     const marked = state.marked < state.count ? `; the first ${state.marked.toLocaleString("en")} are marked` : "";
-    this.status.title = state.failure ?? `${state.within.toLocaleString("en")} in the visible part${marked}`;
+    this.status.title = state.failure ?? `${this.status.textContent}; ${state.within.toLocaleString("en")} in the visible part${marked}`;
     this.status.className = state.failure ? "lost" : "";
     if (!state.failure || this.failed === this.turn) return;
     this.failed = this.turn;

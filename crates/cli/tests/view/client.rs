@@ -12,6 +12,13 @@ pub fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings").join(name)
 }
 
+/// Where numbers by chance begin: `SEED=NUMBER` repeats a run that failed.
+pub fn seed() -> u64 {
+    let seed = std::env::var("SEED").map_or(u64::from(std::process::id()), |seed| seed.parse().unwrap());
+    println!("SEED={seed}");
+    seed
+}
+
 /// A running viewer; it is ended with this value.
 pub struct Viewer {
     pub child: Child,

@@ -1,7 +1,7 @@
 //! What the server draws of windows by chance, against a slow model: all states of each CPU, thread and task
 //! in lists, and groups as sums of these.
 
-use crate::client::{Viewer, stored};
+use crate::client::{Viewer, seed, stored};
 use serde_json::{Value, json as object};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -304,12 +304,9 @@ fn compare(recording: &str, random: &mut impl FnMut(u64) -> u64) {
     }
 }
 
-/// `SEED=NUMBER` repeats a run that failed.
 #[test]
 fn what_is_drawn_of_any_window_is_what_happened_in_it() {
-    let seed = std::env::var("SEED").map_or(u64::from(std::process::id()), |seed| seed.parse().unwrap());
-    println!("SEED={seed}");
-    let mut state = seed;
+    let mut state = seed();
     let mut random = move |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 20) % below.max(1)

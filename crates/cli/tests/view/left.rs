@@ -1,7 +1,7 @@
 //! The index that a viewer leaves which has followed a recording: commands that continue from its checkpoints
 //! print what they print without any index.
 
-use crate::client::Viewer;
+use crate::client::{Viewer, seed};
 use crate::commands::{COMMANDS, WHOLE};
 use crate::harness::{self, Json, Printed, RunExt, traceable};
 use crate::live::{Recorded, compare, follow, wait_for_end, wait_for_more};
@@ -121,14 +121,13 @@ fn files(folder: &Path, root: &Path) -> Files {
 
 /// Windows that begin after a checkpoint: after the last, across it, and some by chance.
 fn windows(kept: &Kept, end: Timestamp) -> Vec<Vec<String>> {
-    let mut random = u64::from(std::process::id());
-    let seed = random;
+    let mut random = seed();
     let mut any = move |from: i64, to: i64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         from + ((random >> 20) % (to - from).max(1).cast_unsigned()).cast_signed()
     };
     let times = kept.times();
-    println!("seed {seed}, checkpoints {times:?}");
+    println!("checkpoints {times:?}");
     let [first, .., last] = times[..] else { panic!("{times:?}") };
     let [first, last, end] = [first, last, end].map(Timestamp::as_ns);
     let mut windows = vec![(last + 1, None), (any(first + 1, last), Some(any(last, end)))];
