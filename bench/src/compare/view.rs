@@ -239,7 +239,8 @@ fn facts(server: &mut Server) -> Result<Facts> {
     let (mut rows, mut groups) = (Vec::new(), vec![u64::from(ALL_CPUS)]);
     for track in tracks["rows"].as_array().into_iter().flatten() {
         let Some(id) = track["id"].as_u64() else { continue };
-        if track["kind"] == "process" { groups.push(id) } else { rows.push(id) }
+        let is_group = ["process", "all"].iter().any(|kind| track["kind"] == *kind);
+        if is_group { groups.push(id) } else { rows.push(id) }
     }
     let number = |name: &str| state[name].as_f64().with_context(|| format!("no {name}"));
     Ok(Facts { length: number("length")?, events: number("events")?, rows, groups })

@@ -121,7 +121,7 @@ export function isChosen(node, process, filter) {
   const isOf = processes.length === 0 || (process !== null && processes.some(({ number, matches }) => (number === null ? matches(process.name) : number === process.number)));
   if (node.kind === "process") return isOf && tids.size === 0 && tasks.length === 0;
   if (node.kind === "thread") return isOf && (tids.size > 0 ? tids.has(node.number) : tasks.length === 0);
-  if (node.kind === "tasks") return isOf && tids.size === 0 && tasks.length === 0;
+  if (node.kind === "tasks" || node.kind === "all") return isOf && tids.size === 0 && tasks.length === 0;
   if (node.kind !== "task") return false;
   const isTask = tasks.some(({ process: of, number, matches }) => (number === null ? matches(node.name) : node.number === number && (of === null || of === process?.number)));
   return isOf && (tasks.length > 0 ? isTask : tids.size === 0);

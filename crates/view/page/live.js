@@ -8,7 +8,7 @@ import { fit } from "./axis.js";
 import { ink, nameMarks } from "./classes.js";
 import { $, canvas } from "./opening.js";
 import { beginOf, isSeries, sideOf } from "./sides.js";
-import { HEIGHT, each, isMarks } from "./tracks.js";
+import { HEIGHT, counted, each, isMarks } from "./tracks.js";
 import { SHORTEST } from "./window.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -213,7 +213,7 @@ export class Live {
     const { page } = this;
     const tracks = await ask("tracks", { side });
     this.sides[side].next = performance.now() + Math.max(TRACKS, (performance.now() - begin) * SHARE);
-    [page.leftOut[side], page.listed[side]] = [tracks.left_out, tracks.rows.length];
+    [page.leftOut[side], page.listed[side]] = [tracks.left_out, counted(tracks.rows)];
     nameMarks(tracks.marks);
     const own = await page.others.again(side, tracks.rows);
     const others = [...page.rows.values()].filter(({ id }) => sideOf(id) !== side);

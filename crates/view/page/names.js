@@ -10,7 +10,7 @@ import { ALL_CPUS, SECOND, isSeries, sideOf } from "./sides.js";
 const NEW = 2 ** 31;
 /** How kinds begin in links. @type {Record<string, string>} */
 const KINDS = {
-  cpu: "c", process: "p", thread: "t", task: "k", functions: "f", locks: "l", spans: "s", samples: "m", "system calls": "y", events: "e", counter: "u", tasks: "g",
+  cpu: "c", process: "p", thread: "t", task: "k", functions: "f", locks: "l", spans: "s", samples: "m", "system calls": "y", events: "e", counter: "u", tasks: "g", all: "a",
 };
 /** Kinds that need no name of what they belong to. */
 const WHOLE = ["cpu", "process", "thread"];

@@ -24,7 +24,7 @@ import { showState } from "./selection.js";
 import { Tiles } from "./tiles.js";
 import { ALL_CPUS, SECOND, beginOf, isSeries, sideOf } from "./sides.js";
 import { tip } from "./tip.js";
-import { HEIGHT, Layout, MOST_PINS, all, each, ids, isGroup, isMarks, isPart, label, reorder, shown, tree } from "./tracks.js";
+import { HEIGHT, Layout, MOST_PINS, all, counted, each, ids, isGroup, isMarks, isPart, label, reorder, shown, tree } from "./tracks.js";
 import { View } from "./window.js";
 
 /** How far from an event it may be clicked, in pixels. */
@@ -72,7 +72,7 @@ export class Page {
     this.marks = new Marks(this);
     this.series = new Series(this);
     /** Tracks of each recording that the page has from the beginning, and those that it does not have. */
-    this.listed = [tracks.rows.length, ...(other ? [other.tracks.rows.length] : [])];
+    this.listed = [counted(tracks.rows), ...(other ? [counted(other.tracks.rows)] : [])];
     this.leftOut = [tracks.left_out, ...(other ? [other.tracks.left_out] : [])];
     this.others = new Others(this);
     this.compare?.connect(this.view);
@@ -107,6 +107,7 @@ export class Page {
     if (!row) return `row ${id % SECOND}`;
     if (row.kind === "cpu") return `CPU ${row.number}`;
     if (row.kind === "tasks") return row.number === "others" ? "tasks of other names" : `tasks ${row.name || "without a name"}`;
+    if (row.kind === "all") return `all tasks of ${this.named(row.parent ?? -1, true)}`;
     if (row.kind === "counter") return row.parent === null ? row.name : `${row.name} of ${this.named(row.parent, true)}`;
     if (isPart(row)) return `${row.kind === "events" ? `${row.name} events` : row.kind} of ${this.named(row.parent ?? -1, true)}`;
     return row.name ? `${row.name} ${row.number}` : `${row.kind} ${row.number || "unknown"}`;

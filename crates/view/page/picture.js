@@ -397,7 +397,7 @@ function hint(/** @type {CanvasRenderingContext2D} */ context, /** @type {string
 
 /** Whether an area of these rows has a track, or what is folded in it. @param {Node} track @param {number[] | null} rows */
 function isMarked(track, rows) {
-  const isIt = (/** @type {number} */ row) => row === track.id || row === track.parent || row === track.group;
+  const isIt = (/** @type {number} */ row) => row === track.id || row === track.parent || row === track.group || row === track.whole;
   return rows === null || rows.some((row) => isIt(row) || (track.folded && has(track, row)));
 }
 

@@ -30,6 +30,7 @@ const UNFOLDED = 60;
  * @property {string} kind
  * @property {number | null} parent the row of its group
  * @property {number | null} [group] of a task, the row of the tasks of its name
+ * @property {number | null} [whole] of tasks, the row of all tasks of their process
  * @property {number} used
  * @property {number} begin of its first state
  * @property {number} end of its last state
@@ -43,6 +44,11 @@ const UNFOLDED = 60;
  * @property {string} [extent] of a recording that is compared: how long it is, in words
  */
 
+/** How many rows of the recording are among these. @param {Row[]} rows */
+export function counted(rows) {
+  return rows.filter(({ kind }) => kind !== "all").length;
+}
+
 /** Whether a row is a part of a thread or task, or a counter. @param {{kind: string}} row */
 export function isPart({ kind }) {
   return ["functions", "locks", "spans", "events", "samples", "system calls", "counter"].includes(kind);
@@ -55,13 +61,14 @@ export function isMarks({ kind }) {
 
 /** Whether a track stands for others, which its picture sums up. @param {{kind: string}} track */
 export function isGroup({ kind }) {
-  return kind === "process" || kind === "tasks" || kind === "heading" || kind === "recording";
+  return ["process", "tasks", "all", "heading", "recording"].includes(kind);
 }
 
 /** @param {Row} row @param {string} key @returns {Node} */
 function node(row, key) {
   const names = { cpu: `CPU ${row.number}`, process: "process", thread: "thread", task: "task", functions: "functions", locks: "locks", spans: "spans", events: "events", samples: "samples", "system calls": "system calls", counter: "counter" };
   if (row.kind === "tasks") return tasksOf(row, key);
+  if (row.kind === "all") return { ...tasksOf(row, key), number: "" };
   const unnamed = row.kind === "process" && row.number === "" ? "process unknown" : names[/** @type {"cpu"} */ (row.kind)];
   const name = row.kind === "cpu" ? unnamed : row.name || unnamed;
   // Functions and spans by the number of those around them; events by provider; rows of several locks at the same time.
@@ -102,7 +109,7 @@ export function tree(rows, unfolded = UNFOLDED) {
   for (const { row, node } of all) {
     const group = row.group === null || row.group === undefined || alone.has(row.group) ? undefined : nodes.get(row.group);
     const parent = group ?? (row.parent === null ? undefined : nodes.get(row.parent));
-    if (parent && !alone.has(row.id)) parent.children.push(node);
+    if (parent && !alone.has(row.id) && row.kind !== "all") parent.children.push(node);
   }
   // Events by provider, functions by depth, locks, spans by depth.
   for (const { node } of all) {
@@ -111,6 +118,8 @@ export function tree(rows, unfolded = UNFOLDED) {
       node.folded = true;
     }
   }
+  /** By process, the track of all its tasks. */
+  const wholes = new Map(all.filter(({ row }) => row.kind === "all").map(({ row, node }) => [row.parent, node]));
   const processes = all.filter(({ row }) => row.kind === "process");
   for (const { node } of processes) {
     node.children.sort((a, b) => rank(a) - rank(b) || busiest(a, b));
@@ -121,7 +130,11 @@ export function tree(rows, unfolded = UNFOLDED) {
       group.folded = count > Math.min(20, unfolded);
     }
     // Tasks of several names are together.
-    if (of.length > 1) node.children = [...node.children.filter((child) => rank(child) === 0), heading(`+tasks ${node.key}`, `${count.toLocaleString("en")} tasks`, null, of, of.length > Math.min(20, unfolded))];
+    if (of.length < 2) continue;
+    const whole = wholes.get(node.id) ?? heading(`+tasks ${node.key}`, "", null, of, false);
+    [whole.name, whole.children, whole.folded] = [`${count.toLocaleString("en")} tasks`, of, of.length > Math.min(20, unfolded)];
+    each(of, (child) => (child.whole = whole.id));
+    node.children = [...node.children.filter((child) => rank(child) === 0), whole];
   }
   const followed = processes.filter(({ row }) => row.is_followed).map(({ node }) => node).sort(busiest);
   const others = processes.filter(({ row }) => !row.is_followed).map(({ node }) => node).sort(busiest);
@@ -154,7 +167,7 @@ export function each(nodes, call) {
 
 /** Tasks come after the threads of a process. @param {Node} node */
 function rank({ kind }) {
-  return Number(kind === "task" || kind === "tasks");
+  return Number(["task", "tasks", "all"].includes(kind));
 }
 
 /** @param {Node[]} nodes @param {number} level */
@@ -183,7 +196,7 @@ export const ORDERS = {
 /** Orders processes, threads and tasks; all else keeps its place. @param {Node[]} roots @param {string} order */
 export function reorder(roots, order) {
   const by = ORDERS[order] ?? ORDERS.used;
-  const place = (/** @type {Node} */ { kind }) => ["cpu", "process", "thread", "task", "tasks"].indexOf(kind);
+  const place = (/** @type {Node} */ { kind }) => ["cpu", "process", "thread", "task", "tasks", "all"].indexOf(kind);
   const sort = (/** @type {Node[]} */ nodes) => {
     // Headings stay where they are: CPUs first, others last.
     const at = nodes.flatMap((node, at) => (place(node) > 0 ? [at] : []));
@@ -222,7 +235,7 @@ export function shown(roots, filter, others = null) {
     if (isFiltered || !node.folded) {
       for (const child of node.children) any = visit(child, isWhole, of, is) || any;
     }
-    if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && !["heading", "recording", "tasks"].includes(node.kind))];
+    if (!any) [found.length, left] = [at, (isPart(node) ? leftBefore : left) + Number(!isPart(node) && !["heading", "recording", "tasks", "all"].includes(node.kind))];
     return any;
   };
   // Of each recording.

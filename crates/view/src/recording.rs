@@ -25,6 +25,10 @@ const PARTS: usize = 2048;
 /// The number of the row that stands for all CPUs.
 pub(crate) const ALL_CPUS: u32 = u32::MAX;
 
+/// A row that stands for all tasks of a process has the number of the process, with this bit. No index has so
+/// many rows.
+const TASKS: u32 = 1 << 30;
+
 /// A recording that is viewed.
 #[derive(Debug)]
 pub(crate) struct Viewed {
@@ -69,6 +73,8 @@ pub(crate) struct Ready {
     members: HashMap<RowId, Vec<RowId>>,
     /// Those that the picture of a group, or of all CPUs, sums up; found when it is drawn first.
     drawn: HashMap<u32, OnceLock<Members>>,
+    /// Of processes that have tasks of several names, the rows of these.
+    names: HashMap<RowId, Vec<RowId>>,
     pub(crate) cpus: Vec<RowId>,
     /// The rows that pages have; found when they are asked for first.
     pub(crate) choice: OnceLock<Choice>,
@@ -283,19 +289,23 @@ impl Source {
 impl Ready {
     fn new(index: Index, grows: Option<(u64, Changes)>) -> Self {
         let (mut members, mut cpus) = (HashMap::<_, Vec<RowId>>::new(), Vec::new());
+        let mut names = HashMap::<_, Vec<RowId>>::new();
         for (id, row) in index.rows() {
-            if let RowKind::Cpu(_) = row.kind {
-                cpus.push(id);
+            match (row.kind, row.parent) {
+                (RowKind::Cpu(_), _) => cpus.push(id),
+                (RowKind::Tasks(_), Some(process)) => names.entry(process).or_default().push(id),
+                _ => {}
             }
             if !row.is_part() && !row.is_group() {
                 let groups = [row.parent, row.group].into_iter().flatten();
                 groups.for_each(|group| members.entry(group).or_default().push(id));
             }
         }
+        names.retain(|_, names| names.len() > 1);
         let groups = index.rows().filter(|(_, row)| row.is_group()).map(|(id, _)| id.0);
         let drawn = groups.chain([ALL_CPUS]).map(|number| (number, OnceLock::new())).collect();
-        let (choice, losses) = Default::default();
-        Ready { index, members, drawn, cpus, choice, losses, grows, is_filling: false, has_grown: false }
+        let (choice, losses, is_filling, has_grown) = Default::default();
+        Ready { index, members, drawn, names, cpus, choice, losses, grows, is_filling, has_grown }
     }
 
     /// Its losses by time.
@@ -310,12 +320,30 @@ impl Ready {
     /// Whether a row of this number may have existed in an earlier index of the recording, and has another
     /// number now.
     pub(crate) fn is_gone(&self, number: u32) -> bool {
-        self.has_grown && number != ALL_CPUS && !self.index.has(RowId(number))
+        let is_there = number == ALL_CPUS || self.names(number).is_some() || self.index.has(RowId(number));
+        self.has_grown && !is_there
     }
 
     /// The threads and tasks of a process, or the tasks of a name.
     pub(crate) fn members(&self, group: RowId) -> &[RowId] {
         self.members.get(&group).map_or(&[], Vec::as_slice)
+    }
+
+    /// The number of the row that stands for all tasks of a process, and the rows of their names, if there
+    /// are several.
+    pub(crate) fn all_tasks(&self, process: RowId) -> Option<(u32, &[RowId])> {
+        Some((process.0 | TASKS, self.names.get(&process)?))
+    }
+
+    /// The rows of names that a number stands for which is that of all tasks of a process.
+    pub(crate) fn names(&self, number: u32) -> Option<&[RowId]> {
+        let process = RowId(Some(number).filter(|number| number & TASKS != 0)? & !TASKS);
+        self.names.get(&process).map(Vec::as_slice)
+    }
+
+    /// The row of a number; of one that stands for all tasks of a process, that of the process.
+    pub(crate) fn row_of(&self, number: u32) -> RowId {
+        RowId(if self.names(number).is_some() { number & !TASKS } else { number })
     }
 
     /// What the picture of a group sums up: the threads of a process, the tasks of a name, or all CPUs.

@@ -37,7 +37,7 @@ fn what_is_drawn_is_what_happened() {
     let Some((viewer, mut browser)) = opened("server") else { return };
     let tracks = viewer.ask("tracks", "{}");
     // Of these, heights are shares of as many members as live, and statistics are sums.
-    let is_group = |track: &&Value| track["kind"] == "process" || track["kind"] == "tasks";
+    let is_group = |track: &&Value| ["process", "tasks", "all"].iter().any(|kind| track["kind"] == *kind);
     let groups = tracks["rows"].as_array().unwrap().iter().filter(is_group);
     let mut groups: Vec<String> = groups.map(|track| track["id"].to_string()).collect();
     groups.push(u32::MAX.to_string());

@@ -2,9 +2,11 @@
 //! in lists, and groups as sums of these.
 
 use crate::client::{Viewer, seed, stored};
+use crate::groups::of_two_names;
 use serde_json::{Value, json as object};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use tracewing_analysis::{Analysis, Input};
 use tracewing_trace::super_trace::{Change, Doing, Fold, Mode};
 use tracewing_trace::{Filter, Recording};
@@ -192,6 +194,12 @@ impl Model {
                     _ => Some(ALL_CPUS),
                 };
                 self.groups.entry(group.unwrap()).or_default().push(id);
+                // Tasks of several names have a row that stands for all of their process.
+                let is_all =
+                    |all: &&Value| kind == "task" && all["kind"] == "all" && all["parent"] == row["parent"];
+                if let Some(all) = tracks.iter().find(is_all) {
+                    self.groups.entry(all["id"].as_u64().unwrap()).or_default().push(id);
+                }
                 self.rows.insert(id, spans);
             }
         }
@@ -261,13 +269,12 @@ fn check(shares: [u8; CLASSES], times: [u64; CLASSES], whole: u64, what: &str) {
     }
 }
 
-fn compare(recording: &str, random: &mut impl FnMut(u64) -> u64) {
-    let viewer = Viewer::start(&stored(recording));
+fn compare(recording: &Path, random: &mut impl FnMut(u64) -> u64) {
+    let viewer = Viewer::start(recording);
     let tracks = viewer.ask("tracks", "{}");
-    let model =
-        Model::new(&Recording::open(&[stored(recording)]).unwrap(), tracks["rows"].as_array().unwrap());
+    let model = Model::new(&Recording::open(&[recording]).unwrap(), tracks["rows"].as_array().unwrap());
     let rows: Vec<u64> = model.rows.keys().chain(model.groups.keys()).copied().collect();
-    assert!(model.rows.len() > 8 && model.groups.len() > 2, "{recording}");
+    assert!(model.rows.len() > 8 && model.groups.len() > 2, "{recording:?}");
     for _ in 0..24 {
         // Buckets from some nanoseconds to the whole recording, on a screen from a pixel to a wide one.
         let shift = 4 + random(model.length.ilog2().into());
@@ -281,7 +288,7 @@ fn compare(recording: &str, random: &mut impl FnMut(u64) -> u64) {
                 let [from, to] = [first + bucket, first + bucket + 1].map(|at| at << shift);
                 let (times, living) = model.of(*row, from, to);
                 let shares = drawn.get(&(*row, bucket)).copied().unwrap_or_default();
-                let what = format!("{recording}, row {row}, {from} to {to}");
+                let what = format!("{recording:?}, row {row}, {from} to {to}");
                 check(shares, times, living.max(1) << shift, &what);
             }
         }
@@ -299,7 +306,7 @@ fn compare(recording: &str, random: &mut impl FnMut(u64) -> u64) {
         for row in model.rows.keys() {
             let expected = model.times(*row, from, to);
             let said = said.get(row).map_or(&[0; CLASSES][..], Vec::as_slice);
-            assert_eq!(said, expected, "{recording}, row {row}, {from} to {to}");
+            assert_eq!(said, expected, "{recording:?}, row {row}, {from} to {to}");
         }
     }
 }
@@ -312,6 +319,9 @@ fn what_is_drawn_of_any_window_is_what_happened_in_it() {
         (state >> 20) % below.max(1)
     };
     for recording in ["server", "clerks", "pipeline", "system"] {
-        compare(recording, &mut random);
+        compare(&stored(recording), &mut random);
     }
+    // Tasks of several names.
+    let folder = tempfile::tempdir().unwrap();
+    compare(&of_two_names(folder.path()), &mut random);
 }

@@ -1,9 +1,26 @@
 //! Tasks of one name have a track of their own, which is the sum of them.
 
-use crate::cdp::opened;
+use crate::cdp::{opened, opened_with};
 use crate::client::{Viewer, stored};
 use serde_json::{Value, json as object};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A copy of a recording, in which half of the tasks have another name.
+pub fn of_two_names(folder: &Path) -> PathBuf {
+    let trace = folder.join("trace");
+    let copied = std::process::Command::new("cp").arg("-r").arg(stored("server")).arg(&trace).status();
+    assert!(copied.unwrap().success());
+    let stream = trace.join("user/uid0_0");
+    let mut bytes = std::fs::read(&stream).unwrap();
+    for number in [1, 2, 5, 7] {
+        let (from, to) = (format!("connection/{number}"), format!("acceptance/{number}"));
+        let at = bytes.windows(from.len()).position(|some| some == from.as_bytes()).unwrap();
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    std::fs::write(&stream, bytes).unwrap();
+    trace
+}
 
 /// The shares that a row has in a window of one bucket, in 255ths.
 fn shares(viewer: &Viewer, row: &Value, shift: u32) -> Vec<u8> {
@@ -77,5 +94,53 @@ fn the_page_shows_tasks_of_a_name_as_one_track() {
     // Its tasks are below it.
     let within = browser.value("tracewing.shown().filter(({ kind }) => kind === 'task').length");
     assert_eq!(within, group["members"]);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
+/// Tasks of several names are one track when they are folded.
+#[test]
+fn all_tasks_of_a_process_have_a_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let opened = opened_with(|| Viewer::start(&of_two_names(folder.path())));
+    let Some((viewer, mut browser)) = opened else { return };
+    let tracks = viewer.ask("tracks", "{}");
+    let rows = tracks["rows"].as_array().unwrap();
+    let all = rows.iter().find(|row| row["kind"] == "all").unwrap();
+    let of = |kind: &str| -> Vec<&Value> {
+        rows.iter().filter(|row| row["kind"] == kind && row["parent"] == all["parent"]).collect()
+    };
+    let (tasks, names) = (of("task"), of("tasks"));
+    assert!(names.len() > 1 && tasks.len() > names.len(), "{names:?}");
+    assert_eq!(all["members"], tasks.len());
+    let sum = |rows: &[&Value], field: &str| rows.iter().map(|row| row[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(all["used"], sum(&tasks, "used"));
+    // Its statistics are those of its tasks.
+    let length = viewer.ask("state", "{}")["length"].as_u64().unwrap();
+    let ids = |rows: &[&Value]| rows.iter().map(|row| row["id"].clone()).collect::<Vec<_>>();
+    let statistics = |rows: Vec<Value>| {
+        viewer.ask("statistics", &object!({ "from": 0, "to": length, "rows": rows }).to_string())
+    };
+    assert_eq!(statistics(ids(&[all])), statistics(ids(&tasks)));
+    // While it is folded, its picture says what is below it.
+    browser.value(&format!("tracewing.choose({})", all["id"]));
+    browser.key(" ");
+    browser.settle();
+    let shown = format!("tracewing.shown().find(({{ id }}) => id === {})", all["id"]);
+    assert_eq!(browser.value(&format!("{shown}.name")), format!("{} tasks", tasks.len()).as_str());
+    let is_below = format!("({{ id }}) => {}.includes(id)", object!(ids(&[&tasks[..], &names[..]].concat())));
+    assert_eq!(browser.value(&format!("tracewing.shown().some({is_below})")), false);
+    browser.wait(&format!("tracewing.drawn()[{}].some((height) => height > 0)", all["id"]));
+    // A click on it gives their statistics.
+    let place = format!(
+        "(() => {{ const box = document.querySelector('.track.chosen').getBoundingClientRect(); return [tracewing.chosen() === {}, box.top + box.height / 2]; }})()",
+        all["id"]
+    );
+    let place = browser.value(&place);
+    assert_eq!(place[0], true);
+    browser.click(700.0, place[1].as_f64().unwrap());
+    browser.wait(&format!("JSON.stringify(tracewing.view.area?.rows) === '[{}]'", all["id"]));
+    browser.wait("document.querySelectorAll('#details tbody tr[data-row]').length > 0");
+    let lines = browser.value("[...document.querySelectorAll('#details tbody tr[data-row]')].map(({ dataset }) => Number(dataset.row))");
+    assert!(lines.as_array().unwrap().iter().all(|row| ids(&tasks).contains(row)), "{lines}");
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }

@@ -72,6 +72,10 @@ fn chosen(ready: &Ready, rows: Vec<u32>) -> Result<Vec<RowId>, Refusal> {
             ids.extend(&ready.cpus);
             continue;
         }
+        if let Some(names) = ready.names(number) {
+            ids.extend(names.iter().flat_map(|name| ready.members(*name)));
+            continue;
+        }
         let id = row(&ready.index, number)?;
         match ready.index.row(id).is_group() {
             true => ids.extend(ready.members(id)),

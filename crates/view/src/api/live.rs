@@ -70,9 +70,11 @@ pub(super) fn answer(viewed: &Viewed, body: &[u8]) -> Result<Reply, Refusal> {
 /// From when on the states of a row may still change.
 fn certain(ready: &Ready, number: u32) -> Option<Duration> {
     let of = |id: &RowId| ready.index.row(*id).certain;
-    let time = match number {
-        ALL_CPUS => ready.cpus.iter().map(of).min().unwrap_or(Duration::MAX),
-        _ if ready.index.has(RowId(number)) => of(&RowId(number)),
+    let id = RowId(number);
+    let time = match (number, ready.names(number)) {
+        (ALL_CPUS, _) => ready.cpus.iter().map(of).min().unwrap_or(Duration::MAX),
+        (_, Some(names)) => names.iter().map(of).min().unwrap_or(Duration::MAX),
+        _ if ready.index.has(id) => of(&id),
         _ => Duration::ZERO,
     };
     (time < Duration::MAX).then_some(time)

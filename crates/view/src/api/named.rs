@@ -2,13 +2,13 @@
 //! and with what they belong to. Other answers name rows by number only.
 
 use super::ask::{Refusal, parsed, refused};
-use super::tracks::{Track, track};
+use super::tracks::{Track, labels};
 use crate::choice::Choice;
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use tracewing_index::{RowId, RowKind};
+use tracewing_index::RowKind;
 use tracewing_units::Tid;
 
 /// Most rows, and threads, of a question.
@@ -37,7 +37,7 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let tids: HashSet<Tid> = threads.into_iter().map(Tid).collect();
     let has = |kind: &RowKind| matches!(kind, RowKind::Thread(tid) if tids.contains(tid));
     let threads = ready.index.rows().filter(|(_, row)| has(&row.kind)).map(|(id, _)| id);
-    let choice = Choice::of(&ready.index, rows.into_iter().map(RowId).chain(threads));
-    let rows = choice.rows(&ready.index).into_iter().map(|id| track(ready, id)).collect();
-    Ok(Reply::json(&Answer { rows }))
+    let rows = rows.into_iter().map(|number| ready.row_of(number));
+    let choice = Choice::of(&ready.index, rows.chain(threads));
+    Ok(Reply::json(&Answer { rows: labels(ready, choice.rows(&ready.index)) }))
 }

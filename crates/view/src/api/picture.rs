@@ -19,7 +19,6 @@
 //! has the shares of longer buckets.
 
 use super::ask::{ALL_CPUS, Refusal, parsed, refused, row};
-use crate::members::Members;
 use crate::recording::Ready;
 use crate::reply::Reply;
 use serde::Deserialize;
@@ -68,28 +67,36 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     // Of a recording that grows, nothing is made ahead for groups.
     let mut left = if ready.grows.is_some() { MOST_GROWING } else { MOST_MEMBERS };
     let mut out = Vec::new();
-    for number in asked.rows.iter().filter(|number| !ready.is_gone(**number)) {
-        if *number != ALL_CPUS {
-            row(&ready.index, *number)?;
+    for number in asked.rows.into_iter().filter(|number| !ready.is_gone(*number)) {
+        // What cannot be summed is left out; the other rows are drawn.
+        if let Some(runs) = drawn(ready, number, window, &mut left)? {
+            out.extend(record(number, &runs));
         }
-        let runs = match ready.drawn(*number) {
-            None if matches!(ready.index.row(RowId(*number)).kind, RowKind::Counter(_)) => {
-                let values = ready.index.values(RowId(*number), window)?.into_iter();
-                let values = values.map(|(at, Values { least, most, last, changes, .. })| {
-                    (at, [least, most, last].map(|value| value as f32), changes)
-                });
-                counter(values, window)
-            }
-            None => runs(ready.index.picture(RowId(*number), window)?, window),
-            // What cannot be summed is left out; the other rows are drawn.
-            Some(members) => match group(ready, *number, members, window, &mut left)? {
-                Some(runs) => runs,
-                None => continue,
-            },
-        };
-        out.extend(record(*number, &runs));
     }
     Ok(Reply::bytes(out))
+}
+
+/// What a row did, or those that it stands for.
+fn drawn(ready: &Ready, number: u32, window: Window, left: &mut usize) -> Result<Option<Vec<Run>>, Refusal> {
+    if let Some(names) = ready.names(number) {
+        let names: Vec<u32> = names.iter().map(|name| name.0).collect();
+        return groups(ready, &names, window, left);
+    }
+    if number == ALL_CPUS {
+        return groups(ready, &[number], window, left);
+    }
+    let id = row(&ready.index, number)?;
+    match ready.index.row(id).kind {
+        RowKind::Process(_) | RowKind::Tasks(_) => groups(ready, &[number], window, left),
+        RowKind::Counter(_) => {
+            let values = ready.index.values(id, window)?.into_iter();
+            let values = values.map(|(at, Values { least, most, last, changes, .. })| {
+                (at, [least, most, last].map(|value| value as f32), changes)
+            });
+            Ok(Some(counter(values, window)))
+        }
+        _ => Ok(Some(runs(ready.index.picture(id, window)?, window))),
+    }
 }
 
 /// A window, if it makes sense and is not too wide.
@@ -158,38 +165,62 @@ fn push(runs: &mut Vec<Run>, run: Run) {
     }
 }
 
-/// What the members of a group did together; `left` is how many members of large groups may be read. `None`
-/// if there are more, and no summary of them.
-fn group(
+/// What the members of groups did together; `left` is how many members of large groups may be read. `None` if
+/// there are more, and no summary of them.
+fn groups(
     ready: &Ready,
-    number: u32,
-    members: &Members,
+    numbers: &[u32],
     window: Window,
     left: &mut usize,
 ) -> Result<Option<Vec<Run>>, Refusal> {
-    let index = &ready.index;
+    let (mut more, mut shift) = (*left, window.shift);
+    for number in numbers {
+        let Some(finest) = finest(ready, *number, window, &mut more) else { return Ok(None) };
+        shift = shift.max(finest);
+    }
+    if shift > window.shift {
+        // Longer buckets, each drawn as wide as it is.
+        let (by, end) = (shift - window.shift, window.first + u64::from(window.count));
+        let first = window.first >> by;
+        let longer = Window { shift, first, count: (((end - 1) >> by) - first + 1) as u32 };
+        return Ok(groups(ready, numbers, longer, left)?.map(|runs| cut(runs, longer, window)));
+    }
+    *left = more;
+    let (mut sums, mut living) = (Sums::new(window), vec![0; window.count as usize]);
+    for number in numbers {
+        let Some(members) = ready.drawn(*number) else { continue };
+        living.iter_mut().zip(members.living(window)).for_each(|(sum, count)| *sum += count);
+        let row = Some(RowId(*number)).filter(|_| *number != ALL_CPUS);
+        match row.map(|row| ready.index.group(row, window)).transpose()?.flatten() {
+            Some(buckets) => sums.add(buckets),
+            None => {
+                let (from, to) = window.times();
+                for id in members.between(from, to) {
+                    sums.add(ready.index.picture(id, window)?);
+                }
+            }
+        }
+    }
+    Ok(Some(together(sums.buckets(), &living, window)))
+}
+
+/// The length of the shortest buckets in which a group can be drawn in a window, as a power of two; `None` if
+/// there are none.
+fn finest(ready: &Ready, number: u32, window: Window, left: &mut usize) -> Option<u32> {
     let row = Some(RowId(number)).filter(|_| number != ALL_CPUS);
-    if let Some(row) = row
-        && let Some(buckets) = index.group(row, window)?
-    {
-        return Ok(Some(together(buckets, &members.living(window), window)));
+    let finest = row.and_then(|row| ready.index.finest_of_group(row));
+    if finest.is_some_and(|finest| finest <= window.shift) {
+        return Some(window.shift);
     }
     let (from, to) = window.times();
-    let count = members.count(from, to);
-    if count < SMALL || count <= *left {
-        *left = left.saturating_sub(if count < SMALL { 0 } else { count });
-        let buckets = sum(ready, members.between(from, to), window)?;
-        return Ok(Some(together(buckets, &members.living(window), window)));
+    let count = ready.drawn(number).map_or(0, |members| members.count(from, to));
+    match count < SMALL || count <= *left {
+        true => {
+            *left -= if count < SMALL { 0 } else { count };
+            Some(window.shift)
+        }
+        false => finest,
     }
-    // Longer buckets, each drawn as wide as it is.
-    let finest = row.and_then(|row| index.finest_of_group(row)).unwrap_or(window.shift);
-    let Some(by) = finest.checked_sub(window.shift).filter(|by| *by > 0) else {
-        return Ok(None);
-    };
-    let end = window.first + u64::from(window.count);
-    let first = window.first >> by;
-    let longer = Window { shift: finest, first, count: (((end - 1) >> by) - first + 1) as u32 };
-    Ok(group(ready, number, members, longer, left)?.map(|runs| cut(runs, longer, window)))
 }
 
 /// Runs of a window as those of one with shorter buckets.
@@ -208,21 +239,34 @@ fn cut(runs: Vec<Run>, longer: Window, window: Window) -> Vec<Run> {
 }
 
 /// What members did, added up.
-fn sum(ready: &Ready, members: impl Iterator<Item = RowId>, window: Window) -> Result<Vec<Bucket>, Refusal> {
-    let mut times = vec![[Duration::ZERO; CLASSES]; window.count as usize];
-    let mut changes = vec![0_u64; window.count as usize];
-    for id in members {
-        for Bucket { number, content } in ready.index.picture(id, window)? {
-            let at = (number - window.first) as usize;
-            times[at].iter_mut().zip(content.times).for_each(|(sum, ns)| *sum += ns);
-            changes[at] = changes[at].saturating_add(content.changes);
+struct Sums {
+    window: Window,
+    /// By bucket: its times by class, and its changes.
+    sums: Vec<([Duration; CLASSES], u64)>,
+}
+
+impl Sums {
+    fn new(window: Window) -> Self {
+        Sums { window, sums: vec![([Duration::ZERO; CLASSES], 0); window.count as usize] }
+    }
+
+    fn add(&mut self, buckets: Vec<Bucket>) {
+        for Bucket { number, content } in buckets {
+            let (times, changes) = &mut self.sums[(number - self.window.first) as usize];
+            times.iter_mut().zip(content.times).for_each(|(sum, ns)| *sum += ns);
+            *changes = changes.saturating_add(content.changes);
         }
     }
-    let buckets = (window.first..).zip(times.into_iter().zip(changes));
-    let bucket =
-        |(number, (times, changes))| Bucket { number, content: Content { times, changes, longest: None } };
-    let has_states = |bucket: &Bucket| bucket.content.times.iter().any(|time| !time.is_zero());
-    Ok(buckets.map(bucket).filter(has_states).collect())
+
+    /// Those that have any state.
+    fn buckets(self) -> Vec<Bucket> {
+        let bucket = |(number, (times, changes))| Bucket {
+            number,
+            content: Content { times, changes, longest: None },
+        };
+        let has_states = |bucket: &Bucket| bucket.content.times.iter().any(|time| !time.is_zero());
+        (self.window.first..).zip(self.sums).map(bucket).filter(has_states).collect()
+    }
 }
 
 /// Runs of a group of which so many members live.

@@ -1,7 +1,7 @@
 //! `search`: rows by name or number that a page does not have, and how many rows do not match.
 
 use super::ask::{Refusal, parsed, refused};
-use super::tracks::{Track, track, with_choice};
+use super::tracks::{Track, labels, with_choice};
 use crate::choice::{ByRow, Choice, shown, unit};
 use crate::filters::Parsed;
 use crate::recording::Ready;
@@ -88,7 +88,7 @@ impl Found {
         for (id, row) in shown(index) {
             let (is_known, is_found) = (known.has(id, row), choice.has(id, row));
             if is_found && !is_known {
-                rows.push(track(ready, id));
+                rows.extend(labels(ready, vec![id]));
             }
             if !row.is_part() && !is_tasks(row) {
                 let holds = self.holds.get(id);

@@ -54,6 +54,10 @@ pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     }
     let mut answer = Answer::default();
     for number in asked.rows.into_iter().filter(|number| !ready.is_gone(*number)) {
+        if ready.names(number).is_some() {
+            answer.rows.insert(number, Some(Spans::new()));
+            continue;
+        }
         let id = row(&ready.index, number)?;
         if let RowKind::Counter(_) = ready.index.row(id).kind {
             answer.values.insert(number, values(&ready.index, id, (asked.from, asked.to))?);

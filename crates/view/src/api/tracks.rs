@@ -36,7 +36,7 @@ pub(super) struct Track {
     parent: Option<u32>,
     /// Of a task, the row of the tasks of its name.
     group: Option<u32>,
-    /// Of tasks of one name, how many there are.
+    /// Of tasks of one name, or of all tasks of a process, how many there are.
     members: Option<usize>,
     begin: Duration,
     end: Duration,
@@ -57,7 +57,7 @@ struct Counter {
 pub(super) fn answer(ready: &Ready, body: &[u8]) -> Result<Reply, Refusal> {
     let Asked { most } = parsed(body)?;
     Ok(with_choice(ready, most, |choice| {
-        let rows = choice.rows(&ready.index).into_iter().map(|id| track(ready, id)).collect();
+        let rows = labels(ready, choice.rows(&ready.index));
         Reply::json(&Tracks { rows, left_out: choice.left_out, marks: marks(ready) })
     }))
 }
@@ -77,6 +77,32 @@ fn marks(ready: &Ready) -> Vec<(u32, String)> {
         .filter(|(state, _)| state.class == Class::Event)
         .map(|(state, id)| (id, state.name.clone()))
         .collect()
+}
+
+/// The labels of rows; below a process with tasks of several names, also that of all its tasks.
+pub(super) fn labels(ready: &Ready, rows: Vec<RowId>) -> Vec<Track> {
+    let each = |id| [track(ready, id)].into_iter().chain(all_tasks(ready, id));
+    rows.into_iter().flat_map(each).collect()
+}
+
+/// That of all tasks of a process, if they have several names.
+fn all_tasks(ready: &Ready, process: RowId) -> Option<Track> {
+    let (number, names) = ready.all_tasks(process)?;
+    let rows = || names.iter().map(|name| ready.index.row(*name));
+    Some(Track {
+        id: number,
+        kind: "all",
+        number: String::new(),
+        name: String::new(),
+        parent: Some(process.0),
+        group: None,
+        members: Some(names.iter().map(|name| ready.members(*name).len()).sum()),
+        begin: rows().map(|row| row.begin).min()?,
+        end: rows().map(|row| row.end).max()?,
+        is_followed: rows().any(|row| row.is_followed),
+        used: rows().map(|row| row.used).sum(),
+        counter: None,
+    })
 }
 
 /// The label of a row.
