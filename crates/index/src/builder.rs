@@ -5,7 +5,7 @@ use crate::blocks::Addition;
 use crate::body::Body;
 use crate::leaf::Span;
 use crate::processes;
-use crate::row::{Row, RowId, RowKind};
+use crate::row::{Counter, Row, RowId, RowKind};
 use crate::table::Table;
 use crate::values::Value;
 use crate::wakes::Wakers;
@@ -120,7 +120,8 @@ impl<'w> Builder<'w> {
     pub(crate) fn counter(&mut self, number: u32, name: &str, unit: &str, of: Option<TrackId>) -> TrackId {
         let kind = RowKind::Counter(number);
         let (name, unit, parent) = (name.to_owned(), unit.to_owned(), of.map(RowId));
-        self.add(Row { name, unit, parent, is_followed: true, ..Row::new(kind) })
+        let counter = Some(Box::new(Counter { unit, ..Counter::default() }));
+        self.add(Row { name, counter, parent, is_followed: true, ..Row::new(kind) })
     }
 
     /// A counter had this value.

@@ -7,7 +7,7 @@ use crate::error::{Damage, Damaged, Error};
 use crate::format::{self, FOOT, HEAD, Identity, State, Tail};
 use crate::leaf::{self, Spans};
 use crate::levels::{self, Content};
-use crate::row::{Entry, Row, RowId, RowKind};
+use crate::row::{Counter, Entry, Row, RowId, RowKind};
 use crate::values::{self, Value, Values};
 use crate::wakes::{self, Waker};
 use std::collections::HashMap;
@@ -143,13 +143,20 @@ impl Index {
                     self.nodes(row, level, entry, &mut room, |_, _| Ok(()))?;
                 }
             }
-            for entry in &row.values {
-                let _ = self.value_block(entry, &mut room, |_| ControlFlow::Continue(()))?;
+            if let Some(counter) = &row.counter {
+                self.check_counter(counter, &mut room)?;
             }
-            for (level, entries) in row.value_levels.iter().enumerate() {
-                for entry in entries {
-                    self.value_nodes(level, entry, &mut room, |_, _| Ok(()))?;
-                }
+        }
+        Ok(())
+    }
+
+    fn check_counter(&self, counter: &Counter, room: &mut Vec<u8>) -> Result<(), Error> {
+        for entry in &counter.values {
+            let _ = self.value_block(entry, room, |_| ControlFlow::Continue(()))?;
+        }
+        for (level, entries) in counter.levels.iter().enumerate() {
+            for entry in entries {
+                self.value_nodes(level, entry, room, |_, _| Ok(()))?;
             }
         }
         Ok(())

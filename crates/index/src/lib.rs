@@ -93,7 +93,7 @@ pub use levels::Content;
 pub use make::Made;
 pub use now::{Changes, Look, NEW};
 pub use picture::{Bucket, Window};
-pub use row::{Row, RowId, RowKind};
+pub use row::{Counter, Row, RowId, RowKind};
 pub use tracewing_timeline::{CLASSES, Class, StateId};
 pub use values::{Value, Values};
 pub use wakes::Waker;

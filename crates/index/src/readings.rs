@@ -24,7 +24,8 @@ impl Index {
         mut each: impl FnMut(Value) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let mut room = Vec::new();
-        for entry in overlapping(&self.row(row).values, from, to) {
+        let values = self.row(row).counter.as_ref().map_or(&[][..], |counter| &counter.values);
+        for entry in overlapping(values, from, to) {
             let inside = |value: Value| match value.from < to && value.to > from {
                 true => each(value),
                 false => ControlFlow::Continue(()),
@@ -42,7 +43,7 @@ impl Index {
     /// The file cannot be read, or is damaged.
     pub fn values(&self, row: RowId, window: Window) -> Result<Vec<(u64, Values)>, Error> {
         let (from, to) = window.times();
-        let levels = &self.row(row).value_levels;
+        let levels = self.row(row).counter.as_ref().map_or(&[][..], |counter| &counter.levels);
         let (mut found, mut at) = (Vec::new(), from);
         if let Some(level) = level(levels, window.shift) {
             let (mut nodes, mut room) = (Vec::new(), Vec::new());

@@ -53,6 +53,9 @@ impl RowKind {
     pub const OTHERS: u32 = u32::MAX;
 }
 
+/// Bytes of an entry in the tail, at least: five numbers.
+const SHORTEST: usize = 5;
+
 /// Something with states over time. Its times are since the index begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -78,17 +81,24 @@ pub struct Row {
     /// While the recording is made: states before this time are certain, later ones may still change.
     /// [`Duration::MAX`] in an index that is complete.
     pub certain: Duration,
-    /// Of a counter: its unit, and its least and greatest value.
-    pub unit: String,
-    /// See `unit`.
-    pub range: (u64, u64),
-    /// Of a counter, the blocks of its values, and those of their levels.
-    pub(crate) values: Vec<Entry>,
-    pub(crate) value_levels: Vec<Vec<Entry>>,
+    /// What only a counter has.
+    pub counter: Option<Box<Counter>>,
     /// User mode before this time was of unknown mode; of a CPU, that of some threads.
     pub(crate) doubted: Duration,
     pub(crate) wakes: Vec<Entry>,
     pub(crate) leaves: Vec<Entry>,
+    pub(crate) levels: Vec<Vec<Entry>>,
+}
+
+/// What a counter has besides a row: its values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counter {
+    /// Of its values.
+    pub unit: String,
+    /// Its least and its greatest value.
+    pub range: (u64, u64),
+    /// The blocks of its values, and those of their levels.
+    pub(crate) values: Vec<Entry>,
     pub(crate) levels: Vec<Vec<Entry>>,
 }
 
@@ -142,10 +152,7 @@ impl Row {
             is_followed: false,
             used: Duration::ZERO,
             certain: Duration::MAX,
-            unit: String::new(),
-            range: (0, 0),
-            values: Vec::new(),
-            value_levels: Vec::new(),
+            counter: matches!(kind, RowKind::Counter(_)).then(Box::default),
             doubted: Duration::ZERO,
             wakes: Vec::new(),
             leaves: Vec::new(),
@@ -155,8 +162,12 @@ impl Row {
 
     /// The same with the times, values and blocks of another one.
     pub(crate) fn with_blocks_of(self, other: Row) -> Row {
-        let Row { kind, name, process, parent, is_followed, certain, unit, doubted, .. } = self;
-        Row { kind, name, process, parent, is_followed, certain, unit, doubted, ..other }
+        let Row { kind, name, process, parent, is_followed, certain, counter, doubted, .. } = self;
+        let counter = counter.zip(other.counter).map(|(own, mut other)| {
+            other.unit = own.unit;
+            other
+        });
+        Row { kind, name, process, parent, is_followed, certain, counter, doubted, ..other }
     }
 
     pub(crate) fn covers(&mut self, begin: Duration, end: Duration) {
@@ -197,29 +208,12 @@ impl Row {
             .into_iter()
             .chain(&self.levels)
             .for_each(|entries| write_entries(entries, out));
-        match self.kind {
-            RowKind::Counter(_) => self.write_counter(out),
-            RowKind::Task(_) => put(out, self.group.map_or(0, |row| u64::from(row.0) + 1)),
-            _ => {}
+        if let Some(counter) = &self.counter {
+            counter.write(out);
         }
-    }
-
-    fn write_counter(&self, out: &mut Vec<u8>) {
-        put_text(out, &self.unit);
-        put(out, self.range.0);
-        put(out, self.range.1);
-        put(out, self.value_levels.len() as u64);
-        [&self.values].into_iter().chain(&self.value_levels).for_each(|entries| write_entries(entries, out));
-    }
-
-    /// What only a counter has.
-    fn read_counter(&mut self, bytes: &mut Bytes<'_>, body: u64) -> Result<(), Damaged> {
-        self.unit = bytes.text()?;
-        self.range = (bytes.number()?, bytes.number()?);
-        let levels = bytes.number()?;
-        self.values = read_entries(bytes, body)?;
-        self.value_levels = (0..levels).map(|_| read_entries(bytes, body)).collect::<Result<_, _>>()?;
-        Ok(())
+        if let RowKind::Task(_) = self.kind {
+            put(out, self.group.map_or(0, |row| u64::from(row.0) + 1));
+        }
     }
 
     /// The next row of some bytes; all its blocks lie before `body`.
@@ -263,11 +257,28 @@ impl Row {
             ..Row::new(kind)
         };
         match kind {
-            RowKind::Counter(_) => row.read_counter(bytes, body)?,
+            RowKind::Counter(_) => row.counter = Some(Box::new(Counter::read(bytes, body)?)),
             RowKind::Task(_) => row.group = bytes.small()?.checked_sub(1).map(RowId),
             _ => {}
         }
         Ok(row)
+    }
+}
+
+impl Counter {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_text(out, &self.unit);
+        put(out, self.range.0);
+        put(out, self.range.1);
+        put(out, self.levels.len() as u64);
+        [&self.values].into_iter().chain(&self.levels).for_each(|entries| write_entries(entries, out));
+    }
+
+    fn read(bytes: &mut Bytes<'_>, body: u64) -> Result<Self, Damaged> {
+        let (unit, range, levels) = (bytes.text()?, (bytes.number()?, bytes.number()?), bytes.number()?);
+        let values = read_entries(bytes, body)?;
+        let levels = (0..levels).map(|_| read_entries(bytes, body)).collect::<Result<_, _>>()?;
+        Ok(Counter { unit, range, values, levels })
     }
 }
 
@@ -296,9 +307,13 @@ fn write_entries(entries: &[Entry], out: &mut Vec<u8>) {
 
 fn read_entries(bytes: &mut Bytes<'_>, body: u64) -> Result<Vec<Entry>, Damaged> {
     const LATE: Damaged = Damaged(Damage::BlockOutside);
-    let mut entries = Vec::new();
+    let count = bytes.number()?;
+    // Most rows have few: room for more would double what a million rows take. A wrong count takes no more
+    // than the bytes that are there.
+    let most = (bytes.0.len() / SHORTEST) as u64;
+    let mut entries = Vec::with_capacity(count.min(most) as usize);
     let (mut time, mut offset) = (Duration::ZERO, 0_u64);
-    for _ in 0..bytes.number()? {
+    for _ in 0..count {
         let from = time.checked_add(bytes.time()?).ok_or(LATE)?;
         let to = from.checked_add(bytes.time()?).filter(|to| *to > from).ok_or(LATE)?;
         offset = offset.checked_add(bytes.number()?).ok_or(LATE)?;
@@ -310,4 +325,35 @@ fn read_entries(bytes: &mut Bytes<'_>, body: u64) -> Result<Vec<Entry>, Damaged>
         time = to;
     }
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::size_of;
+
+    #[test]
+    fn rows_take_no_more_room_than_they_need() {
+        assert!(size_of::<Row>() <= 208 && size_of::<Entry>() == 32, "{}", size_of::<Row>());
+        let entry = |at: u64| Entry {
+            from: Duration::from_ns(at),
+            to: Duration::from_ns(at + 1),
+            offset: at,
+            length: 1,
+            count: 1,
+        };
+        for (wakes, leaves) in [(0, 1), (1, 1), (5, 3)] {
+            let (wakes, leaves) = ((0..wakes).map(entry).collect(), (0..leaves).map(entry).collect());
+            let row = Row { wakes, leaves, group: Some(RowId(7)), ..Row::new(RowKind::Task(Task(5))) };
+            let mut bytes = Vec::new();
+            row.write(&mut bytes);
+            // Of other rows.
+            bytes.resize(bytes.len() + 1000, 0);
+            let read = Row::read(&mut Bytes(&bytes), 1000).unwrap();
+            assert_eq!(read, row);
+            for entries in [&read.wakes, &read.leaves] {
+                assert_eq!(entries.capacity(), entries.len());
+            }
+        }
+    }
 }

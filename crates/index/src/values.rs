@@ -9,7 +9,7 @@ use crate::body::Body;
 use crate::bytes::{Bytes, put, put_time};
 use crate::error::{Damage, Damaged};
 use crate::levels::{Levels, Summary};
-use crate::row::{Entry, Row};
+use crate::row::{Counter, Entry, Row};
 use std::ops::ControlFlow;
 use tracewing_units::Duration;
 
@@ -127,14 +127,19 @@ impl OpenValues {
             self.keep(last, row, body);
         }
         self.flush(row, body);
-        row.value_levels = self.levels.finish(body);
+        if let Some(counter) = &mut row.counter {
+            counter.levels = self.levels.finish(body);
+        }
     }
 
     fn keep(&mut self, value: Value, row: &mut Row, body: &mut Body<'_>) {
-        row.range = match row.has_states() {
-            true => (row.range.0.min(value.value), row.range.1.max(value.value)),
-            false => (value.value, value.value),
-        };
+        let has_values = row.has_states();
+        if let Some(Counter { range, .. }) = row.counter.as_deref_mut() {
+            *range = match has_values {
+                true => (range.0.min(value.value), range.1.max(value.value)),
+                false => (value.value, value.value),
+            };
+        }
         row.covers(value.from, value.to);
         if self.count == 0 {
             (self.from, self.to, self.before) = (value.from, value.from, 0);
@@ -153,7 +158,8 @@ impl OpenValues {
     fn flush(&mut self, row: &mut Row, body: &mut Body<'_>) {
         if self.count > 0 {
             let (offset, length) = body.block(&self.block);
-            row.values.push(Entry { from: self.from, to: self.to, offset, length, count: self.count });
+            let entry = Entry { from: self.from, to: self.to, offset, length, count: self.count };
+            row.counter.iter_mut().for_each(|counter| counter.values.push(entry));
             self.block.clear();
             self.count = 0;
         }

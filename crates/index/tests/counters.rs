@@ -92,7 +92,7 @@ fn counters(index: &Index) -> Vec<Counter> {
     found
         .map(|(id, row)| {
             let of = row.parent.map(|parent| index.row(parent).kind);
-            (row.name.clone(), of, row.unit.clone(), values(id))
+            (row.name.clone(), of, row.counter.as_ref().unwrap().unit.clone(), values(id))
         })
         .collect()
 }

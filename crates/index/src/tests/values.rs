@@ -65,9 +65,10 @@ proptest! {
         let id = RowId(2 * models.len() as u32);
         let row = index.row(id);
         let all = merged(&models[0]);
-        prop_assert_eq!((row.kind, row.name.as_str(), row.unit.as_str()), (RowKind::Counter(0), "faults", "/s"));
+        let counter = row.counter.as_ref().unwrap();
+        prop_assert_eq!((row.kind, row.name.as_str(), counter.unit.as_str()), (RowKind::Counter(0), "faults", "/s"));
         let values = || all.iter().map(|value| value.value);
-        prop_assert_eq!(row.range, (values().min().unwrap_or(0), values().max().unwrap_or(0)));
+        prop_assert_eq!(counter.range, (values().min().unwrap_or(0), values().max().unwrap_or(0)));
         for (from, length, most) in &windows {
             let from = models[0].scaled(*from);
             let to = from + models[0].scaled(*length).max(Duration::from_ns(1));

@@ -123,8 +123,7 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         RowKind::SystemCalls => ("system calls", "0".to_owned()),
         RowKind::Counter(number) => ("counter", number.to_string()),
     };
-    let ((least, most), unit) = (row.range, &row.unit);
-    let is_counter = matches!(row.kind, RowKind::Counter(_));
+    let counter = row.counter.as_ref();
     Track {
         id: id.0,
         kind,
@@ -137,6 +136,10 @@ pub(super) fn track(ready: &Ready, id: RowId) -> Track {
         end: row.end,
         is_followed: row.is_followed,
         used: row.used,
-        counter: is_counter.then(|| Counter { unit: unit.clone(), least, most }),
+        counter: counter.map(|counter| Counter {
+            unit: counter.unit.clone(),
+            least: counter.range.0,
+            most: counter.range.1,
+        }),
     }
 }
