@@ -12,21 +12,27 @@ use tracewing_testing::Workspace;
 struct Build {
     release: bool,
     rustflags: &'static str,
+    /// Option of the compiler that only the linker sees: it is given to the last step of each file alone, so
+    /// that nothing else is built anew.
+    link: Option<&'static str>,
     /// Variables `CARGO_PROFILE_RELEASE_…`.
     profile: &'static [(&'static str, &'static str)],
     /// Whether programs built so can load plug-ins.
     plugins: bool,
 }
 
-const PLAIN: Build = Build { release: true, rustflags: "", profile: &[], plugins: true };
+const PLAIN: Build = Build { release: true, rustflags: "", link: None, profile: &[], plugins: true };
+
+/// What is linked.
+const LINKED: [&str; 3] = ["no_class", "plugin", "program"];
 
 fn workspace() -> Workspace {
     let workspace =
         Workspace::new(env!("CARGO_TARGET_TMPDIR"), "linking", &["library", "plugin", "no_class", "program"]);
     let binary = |name: &str| format!("[[bin]]\nname = {name:?}");
-    let tracewing = dependency("\"sites\"");
+    // Each package needs the same features of libc, which is then built once.
+    let tracewing = dependency("\"sites\"") + "libc = \"0.2\"\n";
     let library = format!("{tracewing}library = {{ path = \"../library\" }}\n");
-    let libc = format!("{library}libc = \"0.2\"\n");
     workspace.package("library", "[lib]", include_str!("linking/library.rs"), &tracewing);
     workspace.package(
         "plugin",
@@ -35,7 +41,7 @@ fn workspace() -> Workspace {
         &library,
     );
     workspace.package("no_class", &binary("no_class"), include_str!("linking/no_class.rs"), &tracewing);
-    workspace.package("program", &binary("program"), include_str!("linking/program.rs"), &libc);
+    workspace.package("program", &binary("program"), include_str!("linking/program.rs"), &library);
     workspace
 }
 
@@ -45,24 +51,36 @@ fn run(program: &Path, arguments: &[&Path]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn check(what: &str, build: Build) {
-    let Build { release, rustflags, profile, plugins } = build;
-    let workspace = workspace();
+/// cargo for a build of some packages; `command` is `build` or `rustc`.
+fn cargo(workspace: &Workspace, command: &str, build: &Build, packages: &[&str]) -> Command {
     // With an explicit target the flags do not reach macros, which are thus built once.
-    let mut cargo = workspace.cargo("build");
-    cargo.args(["--workspace", "--target", "x86_64-unknown-linux-gnu"]).env("RUSTFLAGS", rustflags);
-    if release {
+    let mut cargo = workspace.cargo(command);
+    cargo.args(["--target", "x86_64-unknown-linux-gnu"]).env("RUSTFLAGS", build.rustflags);
+    if build.release {
         cargo.arg("--release");
     }
-    if !plugins {
-        cargo.args(["--exclude", "plugin"]);
+    for package in packages.iter().filter(|package| build.plugins || **package != "plugin") {
+        cargo.args(["--package", package]);
     }
-    for (key, value) in profile {
+    for (key, value) in build.profile {
         cargo.env(format!("CARGO_PROFILE_RELEASE_{key}"), value);
     }
-    let output = cargo.output().unwrap();
-    assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+    cargo
+}
 
+fn check(what: &str, build: Build) {
+    let workspace = workspace();
+    let mut builds = vec![cargo(&workspace, "build", &build, &LINKED)];
+    if let Some(option) = build.link {
+        builds = LINKED.map(|package| cargo(&workspace, "rustc", &build, &[package])).into();
+        builds.iter_mut().for_each(|cargo| _ = cargo.args(["--", option]));
+    }
+    for mut cargo in builds {
+        let output = cargo.output().unwrap();
+        assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    let Build { release, plugins, .. } = build;
     let folder = if release { "release" } else { "debug" };
     let built = workspace.target().join("x86_64-unknown-linux-gnu").join(folder);
     // The library's own: always the threads' introduction and first events, and what the linker keeps of the
@@ -115,7 +133,7 @@ fn classes_are_found_in_every_build() {
         },
     );
     check("thin LTO, many units", Build { profile: &[("LTO", "thin"), ("CODEGEN_UNITS", "64")], ..PLAIN });
-    check("GNU ld", Build { rustflags: "-Clinker-features=-lld", ..PLAIN });
+    check("GNU ld", Build { link: Some("-Clinker-features=-lld"), ..PLAIN });
     check(
         "GNU ld, fat LTO, small",
         Build {
@@ -126,9 +144,9 @@ fn classes_are_found_in_every_build() {
     );
     check(
         "lld's own idea of what may be dropped",
-        Build { rustflags: "-Clink-arg=-Wl,-z,start-stop-gc", ..PLAIN },
+        Build { link: Some("-Clink-arg=-Wl,-z,start-stop-gc"), ..PLAIN },
     );
-    check("exported symbols", Build { rustflags: "-Clink-arg=-rdynamic", ..PLAIN });
+    check("exported symbols", Build { link: Some("-Clink-arg=-rdynamic"), ..PLAIN });
     check("fixed addresses", Build { rustflags: "-Crelocation-model=static", plugins: false, ..PLAIN });
     check("static", Build { rustflags: "-Ctarget-feature=+crt-static", plugins: false, ..PLAIN });
 }
