@@ -29,10 +29,10 @@ use trace::Kind;
 #[derive(clap::Args)]
 pub struct Options {
     /// How often each side reads each trace
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// Events of a trace
-    #[arg(long, default_value_t = 10_000_000)]
+    #[arg(long, default_value_t = 5_000_000)]
     events: u64,
     /// A short run, to see that everything works: its figures mean little
     #[arg(long)]

@@ -25,12 +25,13 @@ pub fn page(machine: &[(&'static str, String)], made: &Made, measured: &[Measure
         "# What analyses cost".to_owned(),
         String::new(),
         format!(
-            "Written by `cargo xtask bench analyse --page`: {} events of four CPUs and a program, {} MiB; {} of them \
-             are switches of threads, {} polls of {} tasks by {} threads. The files are in memory. Each analysis runs \
+            "Written by `cargo xtask bench analyse --page --millions {}`: {} events of four CPUs and a program, {} MiB; {} \
+             of them are switches of threads, {} polls of {} tasks by {} threads. The files are in memory. Each analysis runs \
              on one CPU and on all, in turn; figures are of the clock, from the start of the process to its end: \
              medians over {rounds} rounds, with the smallest and the largest. Other machines have other figures: run \
              the command on yours. Where a bound is missed, [where reading spends its \
              time](../explanation/reading.md) says why.",
+            made.events / 1_000_000,
             made.events,
             made.bytes >> 20,
             made.switches,

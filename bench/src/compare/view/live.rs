@@ -21,6 +21,10 @@ const BEFORE: Duration = Duration::from_secs(1);
 /// Events of which the time is compared: a viewer takes CPU time from the server, too, so that it does less.
 const MILLION: f64 = 1e6;
 
+/// Clients of the server: with so few, CPUs are idle at times, and with so many they are not.
+const FEW: &str = "1";
+const MANY: &str = "4";
+
 /// How long is recorded, and how often in each way.
 pub struct Size {
     pub seconds: u64,
@@ -46,26 +50,36 @@ impl Took {
     }
 }
 
-/// Records by turns without and with a viewer.
+/// Records by turns with a viewer and one client, without a viewer, and with one, both with four clients.
 pub fn measure(tracewing: &Path, home: &Path, size: &Size) -> Result<Part> {
     let mut browser = Browser::start(WIDTH, HEIGHT)?;
-    let (mut without, mut with) = (Vec::new(), Vec::new());
+    let [mut few, mut without, mut with] = [const { Vec::new() }; 3];
     for _ in 0..size.rounds {
-        without.push(one(tracewing, home, size.seconds, None)?);
-        with.push(one(tracewing, home, size.seconds, Some(&mut browser))?);
+        few.push(one(tracewing, home, (size.seconds, FEW), Some(&mut browser))?);
+        without.push(one(tracewing, home, (size.seconds, MANY), None)?);
+        with.push(one(tracewing, home, (size.seconds, MANY), Some(&mut browser))?);
     }
     let about = format!(
         "`tracewing record` of the example server under load (`shop`, with the kernel's events), {} s at a time, {} times \
-         without a viewer and as often with `tracewing view --follow`, whose page follows the end in Chromium, by turns; \
-         figures are medians. CPU time is that of the process, in user and kernel mode: what the recorded programs spend \
-         in their events is not in it. The picture is looked at every 10 ms: up to when it has states of the CPUs, read \
-         from its pixels, against the recording's clock. It is drawn anew if its end or that of its states has moved. The \
-         load of the machine when this began: {}.",
+         each: with one client and `tracewing view --follow`, whose page follows the end in Chromium; with four clients, \
+         which leave no CPU idle, without and with a viewer; by turns. Figures are medians. CPU time is that of the process, \
+         in user and kernel mode: what the recorded programs spend in their events is not in it. The picture is looked at \
+         every 10 ms: up to when it has states of the CPUs, read from its pixels, against the recording's clock. It is drawn \
+         anew if its end or that of its states has moved. Where no CPU is idle, viewer and browser wait for one as the server \
+         does, so the bounds are for one client. The load of the machine when this began: {}.",
         size.seconds,
         size.rounds,
         load()
     );
-    let mut figures = late::figures(&with.iter().map(|took| took.drawings.clone()).collect::<Vec<_>>());
+    let drawings = |all: &[Took]| all.iter().map(|took| took.drawings.clone()).collect::<Vec<_>>();
+    let [first, then] = [
+        "one client: right edge of the picture, s behind the recording's clock (p50)",
+        "four clients: right edge of the picture, s behind the recording's clock (p50)",
+    ];
+    let mut figures = late::figures(first, &drawings(&few), true);
+    let rates = |all: &[Took]| all.iter().map(|took| took.events / MILLION / took.seconds).collect();
+    figures.push(Figure::median("million events/s", rates(&few)));
+    figures.extend(late::figures(then, &drawings(&with), false));
     figures.extend(costs(&without, &with));
     Ok(Part { title: "While it is recorded", about, figures })
 }
@@ -93,12 +107,17 @@ fn costs(without: &[Took], with: &[Took]) -> Vec<Figure> {
 }
 
 /// Makes a recording, which is followed in a browser if there is one, and removes it.
-fn one(tracewing: &Path, home: &Path, seconds: u64, browser: Option<&mut Browser>) -> Result<Took> {
+fn one(
+    tracewing: &Path,
+    home: &Path,
+    (seconds, clients): (u64, &str),
+    browser: Option<&mut Browser>,
+) -> Result<Took> {
     let trace = home.join("live");
     let shop = tracewing.with_file_name("shop");
     let mut record = Command::new(tracewing);
     record.args(["record", "-q", "-o"]).arg(&trace).arg("--").arg(shop);
-    record.args(["--seconds", &seconds.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
+    record.args(["--clients", clients, "--seconds", &seconds.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
     let mut recorder = record.spawn().context("cannot start tracewing record")?;
     let followed = followed(tracewing, home, (&trace, seconds), &mut recorder, browser);
     // It ends by itself.
