@@ -26,7 +26,9 @@ Examples:
 
 Rates cover the time from the first counted event to the last. The process of an event is vpid or pid in the event's \
 context, or the process of tid if the recording shows it; - stands for the rest. Losses are those of whole streams, \
-whichever events are counted.
+whichever events are counted. A recorder counts no events that repeat the state: a state dump at the begin of an \
+archive, and names and places that programs report again. The last line says how many of all events these are \
+(state_events in JSON), unless a filter leaves out something.
 
 Each of the three tables prints those of the chosen columns that it has. CSV combines all three in one table.
 ";
@@ -82,6 +84,7 @@ fn totals(recording: &Recording, statistics: &Statistics) -> [(&'static str, Val
     let lost = statistics.lost();
     let total = json!({
         "events": events,
+        "state_events": statistics.state_events,
         "bytes": bytes,
         "per_second": statistics.total.per_second(statistics.duration_ns),
         "lost_events": lost.events(),
@@ -242,5 +245,12 @@ fn print(out: &mut impl Write, tables: &[(&str, Table)], statistics: &Statistics
         statistics.duration_ns.map_or_else(|| "-".to_owned(), seconds),
         // Of all streams, however many rows are printed.
         losses::text(&statistics.lost())
-    )
+    )?;
+    match statistics.state_events {
+        None | Some(0) => Ok(()),
+        Some(state) => {
+            let counted = statistics.total.events.saturating_sub(state);
+            writeln!(out, "of these, the recorder counts {counted} as events, and {state} as repeated state")
+        }
+    }
 }

@@ -15,9 +15,10 @@ use tracewing_abi::schema::ClassView;
 use tracewing_abi::wire::WireError;
 use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
-use tracewing_vocabulary::{function, lock, recorder, user_thread};
+use tracewing_vocabulary::{Class, function, lock, recorder, user_thread};
 
 use crate::Error;
+use crate::ids::Ids;
 use crate::mapping::{self, Unfit};
 use crate::metadata::{Metadata, replace};
 
@@ -45,6 +46,8 @@ pub struct Classes {
     refused_names: Vec<String>,
     /// Whether events have the addresses of their sites.
     with_sites: bool,
+    /// Those whose events are state ([`Class::is_state`]).
+    of_state: Arc<Ids>,
 }
 
 struct Described {
@@ -96,6 +99,7 @@ impl Classes {
             refused: 0,
             refused_names: Vec::new(),
             with_sites: false,
+            of_state: Arc::new(Ids::new()),
         };
         this.write_metadata()?;
         Ok(this)
@@ -107,6 +111,11 @@ impl Classes {
     pub fn with_sites(mut self, with_sites: bool) -> Self {
         self.with_sites = with_sites;
         self
+    }
+
+    /// The classes whose events are state, also those that are described later.
+    pub(crate) fn of_state(&self) -> &Arc<Ids> {
+        &self.of_state
     }
 
     fn of(&self, id: u16) -> Option<&Described> {
@@ -235,6 +244,9 @@ impl Classes {
         let has_place = [recorder::START, lock::START, user_thread::START, function::START];
         let is_located = self.with_sites && !has_place.iter().any(|start| view.name.starts_with(start));
         let id = if is_located { id | LOCATED } else { id };
+        if Class::of_name(view.name).is_some_and(Class::is_state) {
+            self.of_state.insert(id);
+        }
         let bytes: Arc<[u8]> = description.into();
         self.size = size;
         let key = first::key(description);

@@ -168,9 +168,9 @@ pub struct ArchiveTotals {
     /// When it ended: what was emitted before that is in it, or in an earlier one.
     #[serde(rename = "end_cycles")]
     pub end: Cycles,
-    /// Events in it that happened, without those of the state dump.
+    /// Events in it that happened, without those of `state_events`.
     pub events: u64,
-    /// Events in it that repeat the state at its begin.
+    /// Events in it that repeat the state: the dump at its begin, and what programs report again.
     pub state_events: u64,
     /// Number of events that are known to be lost.
     #[serde(rename = "lost_events")]

@@ -16,7 +16,7 @@
 //! | `streams` | stream files, each continued by one region after another |
 //! | `writer`, `output` | a queue to the disk and the thread that empties it; or direct output |
 //! | [`archive`] | what a rotation has closed |
-//! | `seen` | event classes that had an event |
+//! | `ids` | sets of event classes |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
 //! | [`outside`] | the numbers of threads of programs of other PID namespaces |
 //! | `children` | where children of a program without buffers count their losses |
@@ -46,6 +46,7 @@ mod error;
 pub mod firsts;
 pub mod folder;
 pub mod identity;
+mod ids;
 mod mapping;
 pub mod memory;
 pub mod metadata;
@@ -54,7 +55,6 @@ mod output;
 pub mod outside;
 pub mod pace;
 mod packet_events;
-mod seen;
 mod shortened;
 pub mod snapshot;
 mod streams;

@@ -12,13 +12,13 @@ use tracewing_units::{Cpu, Cycles};
 
 use crate::Error;
 use crate::firsts::{Firsts, Replaced};
+use crate::ids::Ids;
 use crate::memory::SharedMemory;
 use crate::names::Names;
 use crate::outside::Insider;
-use crate::seen::Seen;
 use crate::summary::{OverwrittenTotal, StreamSummary};
 use crate::whole_events::whole_events;
-use crate::writer::{QueuedStream, Tally, Writer};
+use crate::writer::{Counted, QueuedStream, Tally, Writer};
 
 /// A stream that receives packets of several regions in turn.
 pub(crate) struct Output {
@@ -26,7 +26,10 @@ pub(crate) struct Output {
     cpu: Cpu,
     /// `None` before the first packet, and after a rotation before the next one.
     way: Option<Way>,
-    seen: Arc<Seen>,
+    /// Classes that had an event.
+    seen: Arc<Ids>,
+    /// Classes whose events are counted as state.
+    of_state: Arc<Ids>,
     firsts: Arc<Firsts>,
     names: Option<Arc<Names>>,
     /// State after the last packet, whether it was written or not.
@@ -68,7 +71,7 @@ pub(crate) struct Appended {
 enum Way {
     Direct {
         stream: Stream,
-        events: u64,
+        count: Counted,
     },
     /// `pushed` packets were put into the queue.
     Queued {
@@ -81,7 +84,7 @@ enum Way {
 impl Way {
     fn new(stream: Stream, writer: Option<Arc<Writer>>) -> Self {
         match writer {
-            None => Self::Direct { stream, events: 0 },
+            None => Self::Direct { stream, count: Counted::default() },
             Some(writer) => Self::Queued { stream: QueuedStream::new(stream), writer, pushed: 0 },
         }
     }
@@ -98,7 +101,7 @@ impl Way {
     /// What has been written so far.
     fn tally(&self) -> Tally {
         match self {
-            Self::Direct { stream, events } => Tally::of(stream, *events),
+            Self::Direct { stream, count } => Tally::of(stream, *count),
             Self::Queued { stream, .. } => stream.tally(),
         }
     }
@@ -145,13 +148,16 @@ struct Replacer<'a> {
     insider: Option<&'a Insider>,
     firsts: &'a Firsts,
     names: Option<&'a Names>,
-    seen: &'a Seen,
+    seen: &'a Ids,
+    of_state: &'a Ids,
     cpu: Cpu,
     /// The begin of the block's packet.
     begin: Cycles,
     is_last: bool,
     /// Whether the block has something to replace.
     is_needed: Cell<bool>,
+    /// Number of events in it that are state.
+    state: Cell<u64>,
 }
 
 impl Replacer<'_> {
@@ -160,18 +166,30 @@ impl Replacer<'_> {
     fn note(&self, id: u16) {
         let is_first = self.firsts.is_first(id);
         if !is_first {
-            self.seen.note(id);
+            self.note_class(id);
         }
         if is_first || self.names.is_some_and(|names| names.is_one(id)) {
             self.is_needed.set(true);
         }
     }
 
+    #[inline]
+    fn note_class(&self, id: u16) {
+        self.seen.insert(id);
+        self.state.set(self.state.get() + u64::from(self.of_state.has(id)));
+    }
+
+    /// What is written of a block of so many events.
+    fn counted(&self, events: u64) -> Counted {
+        let state = self.state.get().min(events);
+        Counted { events: events - state, state }
+    }
+
     /// Replaces first events; returns how many events are left out, and how many are lost. `None` where
     /// something is not known yet.
     fn replace(&self, block: &mut Vec<u8>) -> Option<Replaced> {
         self.insider.is_none_or(|insider| insider.replace(block, self.is_last)).then_some(())?;
-        let replaced = self.firsts.replace(block, self.cpu, self.is_last, |id| self.seen.note(id))?;
+        let replaced = self.firsts.replace(block, self.cpu, self.is_last, |id| self.note_class(id))?;
         self.names.iter().for_each(|names| names.replace(block, self.begin));
         Some(replaced)
     }
@@ -182,7 +200,7 @@ impl Output {
     pub(crate) fn new(
         name: String,
         cpu: Cpu,
-        seen: Arc<Seen>,
+        (seen, of_state): (Arc<Ids>, Arc<Ids>),
         firsts: Arc<Firsts>,
         names: Option<Arc<Names>>,
     ) -> Self {
@@ -193,6 +211,7 @@ impl Output {
             cpu,
             way,
             seen,
+            of_state,
             firsts,
             names,
             end,
@@ -255,29 +274,31 @@ impl Output {
             firsts: &self.firsts,
             names: self.names.as_deref(),
             seen: &self.seen,
+            of_state: &self.of_state,
             cpu: self.cpu,
             begin: times.begin,
             is_last,
             is_needed: Cell::new(insider.is_some()),
+            state: Cell::new(0),
         };
         let mut lost = 0;
         let Some(way) = &mut self.way else { return Ok(None) };
         let len = match way {
-            Way::Direct { stream, events } => {
+            Way::Direct { stream, count } => {
                 // SAFETY: the chunk lies in the region's mapping and is not released before the call's end.
-                let (mut count, len) = unsafe { whole_events(chunk.bytes(), |id| replacer.note(id)) };
+                let (mut events, len) = unsafe { whole_events(chunk.bytes(), |id| replacer.note(id)) };
                 if replacer.is_needed.get() {
                     let mut block = Vec::new();
                     memory.copy_into(&mut block, chunk.bytes().first(len));
                     let Some(replaced) = replacer.replace(&mut block) else { return Ok(None) };
                     lost = replaced.lost;
-                    count = count.saturating_sub(replaced.lost + replaced.left_out);
+                    events = events.saturating_sub(replaced.lost + replaced.left_out);
                     stream.write(&block, in_file)?;
                 } else {
                     // SAFETY: as above, and `len` is at most the chunk's.
                     unsafe { stream.write_shared(chunk.bytes().first(len), in_file)? };
                 }
-                *events += count;
+                count.add(replacer.counted(events));
                 len
             }
             Way::Queued { stream, writer, pushed } => {
@@ -285,16 +306,16 @@ impl Output {
                 let mut block = writer.block();
                 memory.copy_into(&mut block, chunk.bytes());
                 // SAFETY: these are the block's own bytes.
-                let (mut count, len) =
+                let (mut events, len) =
                     unsafe { whole_events(block.as_slice().into(), |id| replacer.note(id)) };
                 block.truncate(len);
                 if replacer.is_needed.get() {
                     let Some(replaced) = replacer.replace(&mut block) else { return Ok(None) };
                     lost = replaced.lost;
-                    count = count.saturating_sub(replaced.lost + replaced.left_out);
+                    events = events.saturating_sub(replaced.lost + replaced.left_out);
                 }
                 *pushed += 1;
-                writer.push(stream, block, count, in_file);
+                writer.push(stream, block, replacer.counted(events), in_file);
                 len
             }
         };
@@ -306,18 +327,23 @@ impl Output {
     ///
     /// # Errors
     /// As for [`Output::write`].
-    pub(crate) fn append(&mut self, own: Vec<u8>, count: u64, times: PacketTimes) -> Result<(), Error> {
+    pub(crate) fn append(
+        &mut self,
+        own: Vec<u8>,
+        own_count: Counted,
+        times: PacketTimes,
+    ) -> Result<(), Error> {
         let (times, in_file) = self.converted(times);
         let Some(way) = &mut self.way else { return Ok(()) };
         match way {
-            Way::Direct { stream, events } => {
+            Way::Direct { stream, count } => {
                 stream.write(&own, in_file)?;
-                *events += count;
+                count.add(own_count);
             }
             Way::Queued { stream, writer, pushed } => {
                 stream.check()?;
                 *pushed += 1;
-                writer.push(stream, own, count, in_file);
+                writer.push(stream, own, own_count, in_file);
             }
         }
         self.note(times);
@@ -336,7 +362,7 @@ impl Output {
             Way::Queued { stream, writer, pushed } => {
                 stream.check()?;
                 *pushed += 1;
-                writer.push(stream, Vec::new(), 0, in_file);
+                writer.push(stream, Vec::new(), Counted::default(), in_file);
             }
         }
         self.note(times);
@@ -419,13 +445,14 @@ impl Output {
 fn summary(
     name: &str,
     cpu: Cpu,
-    Tally { events, packets, bytes, begin }: Tally,
+    Tally { count: Counted { events, state }, packets, bytes, begin }: Tally,
     lost: u64,
     overwritten: OverwrittenTotal,
 ) -> StreamSummary {
     StreamSummary {
         begin: (packets > 0).then_some(begin),
         events,
+        state_events: state,
         packets,
         bytes,
         ..StreamSummary::without_file(name, cpu, lost, overwritten)

@@ -13,7 +13,8 @@ pub struct StreamSummary {
     pub cpu: Cpu,
     /// Events that are in its file, without those of `state_events`.
     pub events: u64,
-    /// Events in its file that repeat the state at the beginning of an archive.
+    /// Events in its file that repeat the state: at the beginning of an archive, or between the others of a
+    /// program (`tracewing_vocabulary::Class::is_state`).
     #[serde(skip_serializing_if = "is_zero")]
     pub state_events: u64,
     /// Number of packets in its file.

@@ -10,15 +10,16 @@ use tracewing_units::{Cpu, Cycles, Tid};
 
 use crate::Error;
 use crate::archive::{Archive, Lost, UNWRITTEN, without_file};
+use crate::classes::Classes;
 use crate::clock::TraceClock;
 use crate::firsts::Firsts;
+use crate::ids::Ids;
 use crate::names::Names;
 use crate::output::Output;
 use crate::packet_events::encode;
-use crate::seen::Seen;
 use crate::streams::Streams;
 use crate::summary::{LossRange, OverwrittenTotal, StreamSummary};
-use crate::writer::Writer;
+use crate::writer::{Counted, Writer};
 
 /// The user trace, to which streams are added.
 pub struct UserTrace {
@@ -33,7 +34,10 @@ pub struct UserTrace {
     /// Makes `writer` when the first stream needs it.
     start: Option<StartWriter>,
     writer: Option<Arc<Writer>>,
-    seen: Arc<Seen>,
+    /// Classes that had an event.
+    seen: Arc<Ids>,
+    /// Classes whose events are counted as state.
+    of_state: Arc<Ids>,
     firsts: Arc<Firsts>,
     names: Option<Arc<Names>>,
     /// Bytes of packets that were given to the streams since the archive began.
@@ -68,7 +72,7 @@ impl UserTrace {
     /// # Errors
     /// The folder cannot be made.
     pub fn new(folder: &Dir, recording: Uuid) -> Result<Self, Error> {
-        let seen = Arc::new(Seen::new());
+        let (seen, of_state) = (Arc::new(Ids::new()), Arc::new(Ids::new()));
         Ok(Self {
             folder: TraceDir::new(folder)?,
             recording,
@@ -79,6 +83,7 @@ impl UserTrace {
             start: None,
             writer: None,
             seen,
+            of_state,
             firsts: Arc::default(),
             names: None,
             given: 0,
@@ -144,7 +149,8 @@ impl UserTrace {
         let mut output = self.reports.take().unwrap_or_else(|| self.output(name, Cpu(0), at));
         let opened = if output.is_open() { Ok(()) } else { self.open(&mut output) };
         self.count_given(bytes.len());
-        let written = opened.and_then(|()| output.append(bytes, count, PacketTimes::empty(at, 0, 0)));
+        let times = PacketTimes::empty(at, 0, 0);
+        let written = opened.and_then(|()| output.append(bytes, Counted::events(count), times));
         self.reports = Some(output);
         written.map(|()| true)
     }
@@ -169,6 +175,12 @@ impl UserTrace {
     /// Not for buffers that must survive this process: the content of the queue does not.
     pub fn write_in_background<G>(mut self, prepare: impl FnOnce() -> G + Send + 'static) -> Self {
         self.start = Some(Box::new(|| Writer::start(prepare)));
+        self
+    }
+
+    /// Counts the events of classes that only repeat the state as `state_events`, not as `events`.
+    pub fn with_state_of(mut self, classes: &Classes) -> Self {
+        self.of_state = classes.of_state().clone();
         self
     }
 
@@ -211,8 +223,8 @@ impl UserTrace {
             output.begin_region();
             return output;
         }
-        let (seen, firsts, names) = (self.seen.clone(), self.firsts.clone(), self.names.clone());
-        Output::new(self.streams.name(label, cpu), cpu, seen, firsts, names)
+        let ids = (self.seen.clone(), self.of_state.clone());
+        Output::new(self.streams.name(label, cpu), cpu, ids, self.firsts.clone(), self.names.clone())
     }
 
     /// Makes the file of a stream that has none.

@@ -58,7 +58,7 @@ struct State {
 struct Packet {
     stream: Arc<QueuedStream>,
     events: Vec<u8>,
-    count: u64,
+    count: Counted,
     times: PacketTimes,
 }
 
@@ -69,10 +69,30 @@ pub(crate) struct QueuedStream {
     written: Mutex<Written>,
 }
 
+/// Number of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counted {
+    pub(crate) events: u64,
+    /// Those that only repeat the state, which `events` does not include.
+    pub(crate) state: u64,
+}
+
+impl Counted {
+    /// So many events, none of which is state.
+    pub(crate) fn events(events: u64) -> Self {
+        Self { events, state: 0 }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.state += other.state;
+    }
+}
+
 /// Totals of what has been written of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
-    pub(crate) events: u64,
+    pub(crate) count: Counted,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     /// Beginning of the first packet.
@@ -85,16 +105,16 @@ struct Written {
     tally: Tally,
     /// Packets that were taken out of the queue, written or not.
     finished: u64,
-    /// Events of packets that could not be written and have not been reported yet.
+    /// Events of packets that could not be written and have not been reported yet, without state.
     unwritten: u64,
     /// Why they could not be written.
     error: Option<Error>,
 }
 
 impl Tally {
-    /// Totals of a stream that contains `events` events.
-    pub(crate) fn of(stream: &Stream, events: u64) -> Self {
-        Self { events, packets: stream.packets(), bytes: stream.bytes(), begin: stream.begin() }
+    /// Totals of a stream that contains so many events.
+    pub(crate) fn of(stream: &Stream, count: Counted) -> Self {
+        Self { count, packets: stream.packets(), bytes: stream.bytes(), begin: stream.begin() }
     }
 }
 
@@ -136,7 +156,13 @@ impl Writer {
     }
 
     /// Queues a packet of `count` events after all earlier ones.
-    pub(crate) fn push(&self, stream: &Arc<QueuedStream>, events: Vec<u8>, count: u64, times: PacketTimes) {
+    pub(crate) fn push(
+        &self,
+        stream: &Arc<QueuedStream>,
+        events: Vec<u8>,
+        count: Counted,
+        times: PacketTimes,
+    ) {
         let mut state = lock(&self.queue.state);
         state.bytes += events.len();
         state.unfinished += 1;
@@ -199,7 +225,7 @@ impl QueuedStream {
 
     fn write(&self, packet: &Packet) {
         if let written @ Written { error: Some(_), .. } = &mut *lock(&self.written) {
-            written.unwritten += packet.count;
+            written.unwritten += packet.count.events;
             written.finished += 1;
             return;
         }
@@ -208,14 +234,14 @@ impl QueuedStream {
         let mut written = lock(&self.written);
         written.finished += 1;
         match result {
-            Ok(()) => written.tally.events += packet.count,
+            Ok(()) => written.tally.count.add(packet.count),
             Err(error) => {
-                written.unwritten += packet.count;
+                written.unwritten += packet.count.events;
                 written.error = Some(error.into());
             }
         }
-        let Tally { events, .. } = written.tally;
-        written.tally = Tally::of(&file, events);
+        let Tally { count, .. } = written.tally;
+        written.tally = Tally::of(&file, count);
     }
 
     /// What has been written so far.

@@ -32,8 +32,8 @@ pub struct Summary {
     /// Hz of the recording's clock.
     #[serde(rename = "frequency_hz")]
     pub frequency: u64,
-    /// Events in the trace, or in all snapshots together: an event that several snapshots have is counted in
-    /// each.
+    /// Events in the trace, without those that repeat the state; or in all snapshots together: an event that
+    /// several snapshots have is counted in each.
     pub events: u64,
     /// Number of events that are known to be lost.
     #[serde(rename = "lost_events")]

@@ -144,6 +144,24 @@ impl Class {
             Self::Kernel(class) => class == kernel::Class::StateDump,
         }
     }
+
+    /// Whether its events, emitted by programs, only repeat the state: names and places of what the others
+    /// refer to. How often they come depends on sub-buffers and archives, so they are no part of the number
+    /// of events.
+    pub fn is_state(self) -> bool {
+        match self {
+            Self::UserThread(class) => {
+                use user_thread::Class::{Existed, Origin};
+                matches!(class, Existed | Origin)
+            }
+            Self::Lock(class) => {
+                use lock::Class::{CallChain, Image, Place};
+                matches!(class, CallChain | Image | Place)
+            }
+            Self::Function(class) => class == function::Class::Image,
+            Self::Profile(_) | Self::Own(_) | Self::Recorder(_) | Self::Kernel(_) => false,
+        }
+    }
 }
 
 /// Whether a field of a switch, of threads or of tasks, describes what runs after it: `next`, `next_tid`.

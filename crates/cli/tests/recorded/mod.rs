@@ -123,7 +123,8 @@ impl Recording {
         let mut lost = 0;
         for stream in self.summary["user_streams"].as_array().unwrap() {
             let number = |name: &str| stream[name].as_u64().unwrap();
-            *reported.entry(number("cpu")).or_default() += number("events");
+            let state = stream["state_events"].as_u64().unwrap_or(0);
+            *reported.entry(number("cpu")).or_default() += number("events") + state;
             lost += number("lost_events");
         }
         reported.retain(|_, events: &mut u64| *events > 0);

@@ -22,6 +22,7 @@ mod recorded;
 mod requests;
 mod service;
 mod soak;
+mod state;
 mod triggers;
 mod users;
 mod watch;

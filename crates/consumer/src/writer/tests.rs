@@ -20,7 +20,7 @@ fn push(writer: &Writer, stream: &Arc<QueuedStream>, number: u64, len: usize) {
     assert!(block.is_empty());
     block.resize(len, number as u8);
     let times = PacketTimes { begin: Cycles(number), end: Cycles(number), lost: 0, skipped: 0 };
-    writer.push(stream, block, 1, times);
+    writer.push(stream, block, Counted { events: 1, state: 2 }, times);
 }
 
 #[test]
@@ -31,12 +31,13 @@ fn packets_are_written_in_order_and_all_of_them_before_the_thread_ends() {
         push(&writer, &stream, number, 1000);
     }
     writer.sync();
-    assert_eq!((stream.tally().events, stream.tally().packets), (100, 100));
+    assert_eq!((stream.tally().count.events, stream.tally().packets), (100, 100));
     for number in 100..200 {
         push(&writer, &stream, number, 1000);
     }
     drop(writer);
-    assert_eq!((stream.tally().events, stream.take_unwritten()), (200, 0));
+    assert_eq!(stream.tally().count, Counted { events: 200, state: 400 });
+    assert_eq!(stream.take_unwritten(), 0);
     stream.check().unwrap();
     let bytes = std::fs::read(folder.path().join("uid0_0")).unwrap();
     let packet = bytes.len() / 200;
@@ -65,7 +66,7 @@ fn a_stalled_disk_stops_no_program_before_the_queue_is_full() {
     });
     assert!(writer.has_room(EVENTS));
     writer.sync();
-    assert_eq!(stream.tally().events, pushed);
+    assert_eq!(stream.tally().count.events, pushed);
     assert!(lock(&writer.queue.state).blocks.len() <= SPARE_BLOCKS, "memory is given back");
 }
 
@@ -79,7 +80,7 @@ fn a_packet_larger_than_the_queue_passes_when_nothing_waits() {
     assert!(!writer.has_room(2 * MOST_BYTES));
     drop(stall);
     writer.wait_for_room(2 * MOST_BYTES);
-    assert_eq!(stream.tally().events, 1);
+    assert_eq!(stream.tally().count.events, 1);
 }
 
 #[test]

@@ -195,6 +195,7 @@ fn prepare(
     let rules = RecordingRules::new(&options.rules, !is_for_events(options));
     let with_sites = options.context.contains(&ContextField::Ip);
     let mut classes = Classes::new(user.as_slice(), recording, class)?.with_sites(with_sites);
+    let trace = trace.map(|trace| trace.with_state_of(&classes));
     let geometry = match output.kind {
         Kind::Trace(_) => options.geometry,
         Kind::Snapshots(..) => options.geometry.overwriting(),

@@ -34,6 +34,9 @@ pub struct Statistics {
     pub range: Option<(Timestamp, Timestamp)>,
     /// Sum of all counted events, whatever their class, stream and process.
     pub total: Count,
+    /// How many of these repeat the state ([`Recording::state_events`]); `None` if that is unknown, or if the
+    /// filter leaves out something.
+    pub state_events: Option<u64>,
     /// By trace and name, the most frequent first; classes without events are left out.
     pub events: Vec<ClassCount>,
     /// In the order of [`Recording::streams`], then those of traces that are gone.
@@ -157,6 +160,7 @@ impl Statistics {
         let mut statistics = Statistics::default();
         let (mut classes, mut processes) = (HashMap::<_, Count>::new(), HashMap::<_, Count>::new());
         let mut range: Option<(Timestamp, Timestamp)> = None;
+        statistics.state_events = recording.state_events().filter(|_| filter.is_whole());
         let owners = owners(recording, &tallies);
         for (index, tally) in tallies {
             let stream = &recording.streams()[index];

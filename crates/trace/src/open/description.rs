@@ -83,6 +83,8 @@ pub(crate) fn parsed(folder: &Path) -> Option<Value> {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Listed {
     pub(crate) events: u64,
+    /// Those of them that repeat the state.
+    pub(crate) state: u64,
     pub(crate) bytes: u64,
     pub(crate) lost: u64,
     /// Whether it lost more than that: a program has filled its counters with nonsense.
@@ -106,6 +108,7 @@ pub(crate) fn streams(described: &Value, trace: &str) -> BTreeMap<String, Listed
         let number = |pointer: &str| stream.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
         let listed = Listed {
             events: number("/events").saturating_add(number("/state_events")),
+            state: number("/state_events"),
             bytes: number("/bytes"),
             lost: number("/lost_events"),
             is_lost_unknown: stream["is_lost_unknown"] == true,

@@ -262,7 +262,8 @@ fn gap(
 ) -> Option<Gap> {
     let [file] = &recording.streams()[at].files[..] else { return None };
     let path = file.path.clone();
-    let listed = listed.remove(path.file_name()?.to_str()?).unwrap_or_default();
+    let found = listed.remove(path.file_name()?.to_str()?);
+    let listed = found.unwrap_or_default();
     if listed.is_lost_unknown {
         recording.streams[at].loses_more = true;
         let why = "a process has written nonsense into its counters of lost events: their number is unknown";
@@ -274,6 +275,7 @@ fn gap(
         recording.missing.push(format!("{}: {gone} of its {bytes} bytes are missing", path.display()));
         return Some(Gap { stream: at, count: None, since: Since::LastPacket });
     }
+    recording.streams[at].state_events = found.map(|found| found.state);
     let later = match listed.lost {
         0 => 0,
         lost => lost.saturating_sub(last_packet(recording, &recording.streams()[at])?.counted),

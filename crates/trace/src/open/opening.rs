@@ -153,6 +153,7 @@ impl Recording {
                     loses_more: false,
                     loses_of_others: false,
                     is_left_out: false,
+                    state_events: None,
                 }),
             }
         }

@@ -66,6 +66,8 @@ pub struct Stream {
     pub(crate) loses_of_others: bool,
     /// Whether it is of a CPU whose events an extract does not have: what it lost is no loss there.
     pub(crate) is_left_out: bool,
+    /// How many of its events repeat the state; `None` if nothing says so.
+    pub(crate) state_events: Option<u64>,
 }
 
 impl Recording {
@@ -152,6 +154,7 @@ impl Recording {
             loses_more: false,
             loses_of_others: false,
             is_left_out: false,
+            state_events: Some(0),
         });
         self.streams.len() - 1
     }
@@ -204,6 +207,12 @@ impl Recording {
             lost.note(&Lost { count: count.or(unseen.count), ..unseen });
         }
         lost
+    }
+
+    /// How many of all events repeat the state (state dumps, and names that programs report again), so that
+    /// their recorder has not counted them as events; `None` if it does not say that of each stream.
+    pub fn state_events(&self) -> Option<u64> {
+        self.streams.iter().try_fold(0_u64, |sum, stream| Some(sum.saturating_add(stream.state_events?)))
     }
 
     /// When the first packet begins, in nanoseconds since the clock's origin; `None` where no packet says.

@@ -118,6 +118,17 @@ impl Filter {
         !(threads.is_empty() && tids.is_empty() && processes.is_empty())
     }
 
+    /// Whether it chooses all of a recording.
+    pub fn is_whole(&self) -> bool {
+        let Filter { from, to, zone: _, events, exclude, predicate, level, threads, tids, processes, cpus } =
+            self;
+        let has_all_times = from.is_none() && to.is_none();
+        let has_all_names = events.is_empty() && exclude.is_empty();
+        let has_all_subjects =
+            threads.is_empty() && tids.is_empty() && processes.is_empty() && cpus.is_empty();
+        has_all_times && has_all_names && predicate.is_none() && level.is_none() && has_all_subjects
+    }
+
     /// Whether it asks for certain LWPs, or for those of certain processes.
     pub(crate) fn chooses_lwps(&self) -> bool {
         !(self.tids.is_empty() && self.processes.is_empty())
