@@ -14,7 +14,8 @@ use crate::output::{count_of, print_warning};
 use crate::record::{parse_size, parse_total_size};
 use anyhow::Result;
 use items::Removal;
-use serde::{Deserialize, Serialize};
+use list::Record;
+pub use list::Removed;
 use start::{Part, Place, Start, log};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -23,30 +24,13 @@ use std::path::{Path, PathBuf};
 use tracewing_files::{Dir, Exclusive};
 
 mod items;
+mod list;
 mod start;
 
 /// The least size that a start has.
 const LEAST: u64 = 512 << 10;
 /// Places of what stays that are named in a message.
 const MOST_NAMED: usize = 3;
-
-/// What was removed of a channel's earlier recorders since the session was started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
-    pub count: u64,
-    pub events: u64,
-    pub bytes: u64,
-    /// Whether it has had more events: those of recorders that were killed are not counted.
-    pub has_more: bool,
-}
-
-/// The file of a session.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Record {
-    /// The oldest first.
-    starts: Vec<Start>,
-    removed: BTreeMap<String, Removed>,
-}
 
 /// What earlier starts have left, while no other command changes it.
 pub struct Earlier<'a> {
@@ -68,25 +52,40 @@ fn is_written(start: &Dir, place: &str) -> io::Result<bool> {
     start.folder(place)?.map_or(Ok(false), Exclusive::is_held)
 }
 
-/// What was removed of the channels' earlier recorders since the session was started.
-pub fn removed(text: Option<String>) -> BTreeMap<String, Removed> {
-    text.and_then(|text| serde_json::from_str::<Record>(&text).ok()).unwrap_or_default().removed
+/// What was removed of the channels' earlier recorders since the session was started; `None` if the list had
+/// mistakes, so that this is unknown.
+pub fn removed(text: Option<Vec<u8>>) -> Option<BTreeMap<String, Removed>> {
+    let record = text.map_or(Ok(Record::default()), |text| Record::read(&text)).ok()?;
+    (!record.has_removed_more).then_some(record.removed)
+}
+
+/// Reads the list of a session's starts. Of one with mistakes, which is going to be replaced, a copy is kept.
+fn read(locked: &Locked<'_>, name: &str) -> Result<Record> {
+    let Some(text) = locked.starts(name)? else { return Ok(Record::default()) };
+    Record::read(&text).or_else(|partial| {
+        let copy = locked.keep_starts(name, &text)?;
+        print_warning(&format!(
+            "{name}: the list of what its earlier starts have left has mistakes; {} of it can be read. What else it \
+             lists is no part of --total-size any more, and never removed: the list is kept in {}",
+            count_of(partial.starts.len(), "start"),
+            copy.display()
+        ));
+        Ok(partial)
+    })
 }
 
 impl<'a> Earlier<'a> {
     /// `None` if the session has no size.
     ///
     /// # Errors
-    /// The file with its starts cannot be read now.
+    /// The file with its starts cannot be read now; or it has mistakes, and cannot be copied.
     pub fn of(locked: &'a Locked<'a>, definition: &'a Definition) -> Result<Option<Self>> {
         let size = definition.total_size.as_ref();
         let Some(total) = size.and_then(|size| parse_total_size(size).ok()) else { return Ok(None) };
         let sizes = definition.channels.values().filter_map(|options| options.get("rotate-size")?.as_str());
         let largest = sizes.filter_map(|size| Some(parse_size(size).ok()?.0 as u64)).max().unwrap_or(0);
         let least = LEAST.max(largest.saturating_mul(2)).max(total / 2).min(total);
-        // A file with mistakes lists nothing, so nothing is removed.
-        let text = locked.starts(&definition.name)?;
-        let record = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let record = read(locked, &definition.name)?;
         Ok(Some(Self {
             locked,
             name: &definition.name,
@@ -148,6 +147,7 @@ impl<'a> Earlier<'a> {
     /// Makes room for a new start below this folder. Gives its size.
     pub fn begin(&mut self, folder: &Dir) -> Result<u64> {
         self.record.removed.clear();
+        self.record.has_removed_more = false;
         self.make_room(|_| true, self.total - self.least);
         // What could not be removed has no part in the least.
         let rest = self.total.saturating_sub(self.bytes(|_| true)).max(self.least);

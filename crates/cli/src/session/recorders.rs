@@ -328,7 +328,7 @@ pub fn stop(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
 
 /// Prints what was removed of earlier recorders since the session was started.
 fn report_removed(locked: &Locked<'_>, definition: &Definition) -> Result<()> {
-    for (channel, removed) in earlier::removed(locked.starts(&definition.name)?) {
+    for (channel, removed) in earlier::removed(locked.starts(&definition.name)?).unwrap_or_default() {
         let _ = writeln!(
             screen::stderr(Form::Text),
             "{}: removed of earlier recorders: {}, with {} events",

@@ -220,7 +220,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
     for definition in sessions {
         let found = Found::of(definition, &recordings);
         let removed = match store.starts(&definition.name) {
-            Ok(text) => Some(earlier::removed(text)),
+            Ok(text) => earlier::removed(text),
             Err(error) => {
                 print_warning(&format!("{}: {error:#}", definition.name));
                 None

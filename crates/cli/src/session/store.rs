@@ -104,10 +104,14 @@ impl Store {
     ///
     /// # Errors
     /// It cannot be read now: the disk fails, or this process has too many descriptors.
-    pub fn starts(&self, name: &str) -> Result<Option<String>> {
-        let path = self.folder.path().join(starts(name));
+    pub fn starts(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.read(&starts(name))
+    }
+
+    fn read(&self, file: &str) -> Result<Option<Vec<u8>>> {
+        let path = self.folder.path().join(file);
         match std::fs::read(&path) {
-            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
@@ -157,8 +161,27 @@ impl Locked<'_> {
     }
 
     /// As [`Store::starts`].
-    pub fn starts(&self, name: &str) -> Result<Option<String>> {
+    pub fn starts(&self, name: &str) -> Result<Option<Vec<u8>>> {
         self.0.starts(name)
+    }
+
+    /// Keeps a copy of a file with starts, under a name that no other copy has. Gives its path.
+    pub fn keep_starts(&self, name: &str, text: &[u8]) -> Result<PathBuf> {
+        let mut number = 1;
+        loop {
+            let copy = format!("{}.damaged-{number}", starts(name));
+            let path = self.0.folder.path().join(&copy);
+            match self.0.read(&copy)? {
+                None => {
+                    let written = self.0.folder.replace(&copy, text);
+                    written.with_context(|| format!("cannot write {}", path.display()))?;
+                    return Ok(path);
+                }
+                // A command that was ended before it replaced the file has made it.
+                Some(kept) if kept == text => return Ok(path),
+                Some(_) => number += 1,
+            }
+        }
     }
 
     /// Replaces the file with the starts of a session.

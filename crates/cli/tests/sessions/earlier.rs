@@ -265,6 +265,41 @@ fn a_list_of_starts_that_cannot_be_read_is_not_replaced() {
 }
 
 #[test]
+fn of_a_torn_list_of_starts_what_is_whole_is_kept() {
+    let sessions = created();
+    let mut pilot = Pilot::start(&sessions);
+    let [first, second] = [(); 2].map(|()| {
+        let folder = sessions.start("web");
+        fill(&mut pilot, &folder.join("main"), 2);
+        sessions.succeeds("session stop web");
+        folder
+    });
+    let list = sessions.folder().join("state/tracewing/sessions/web.starts");
+    let copy = |number| list.with_file_name(format!("web.starts.damaged-{number}"));
+    let text = fs::read_to_string(&list).unwrap();
+    let torn = &text[..text.rfind("{\"folder\"").unwrap() + 20];
+    fs::write(&list, torn).unwrap();
+    let row = &sessions.ran("session status web --format json").json()["channels"][0];
+    assert!(row["removed"].is_null() && row["removed_bytes"].is_null(), "as it stands, it is unknown: {row}");
+    let said = sessions.succeeds("session start web").notes();
+    assert!(said.contains("has mistakes; 1 start of it can be read"), "{said}");
+    assert!(said.contains(copy(1).to_str().unwrap()) && said.lines().count() == 1, "{said}");
+    assert_eq!(fs::read_to_string(copy(1)).unwrap(), torn);
+    assert!(!sessions.succeeds("session stop web").notes().contains("mistakes"), "it is said once");
+    five_starts(&sessions, &mut pilot);
+    assert!(!first.exists(), "it was not forgotten");
+    assert!(!archives(&second.join("main")).is_empty(), "what is not listed is not removed");
+    fs::write(&list, "nonsense").unwrap();
+    let said = sessions.succeeds("session start web").notes();
+    assert!(
+        said.contains("0 starts of it can be read") && said.contains(copy(2).to_str().unwrap()),
+        "{said}"
+    );
+    sessions.succeeds("session destroy web");
+    assert!(copy(1).exists() && copy(2).exists());
+}
+
+#[test]
 fn what_is_put_into_a_killed_recorders_trace_stays() {
     let sessions = created();
     let mut pilot = Pilot::start(&sessions);
