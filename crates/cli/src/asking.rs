@@ -3,12 +3,12 @@
 
 use crate::format::{TextFormat, TextFormatOption};
 use crate::output::{print_error, shown};
-use crate::owner::{Which, no_answer};
+use crate::owner::Which;
 use crate::screen;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_session::running::{AskError, Kind, Running, Silent};
+use tracewing_session::running::{AskError, Kind, Running};
 
 /// What these commands accept.
 #[derive(Debug, clap::Args)]
@@ -27,22 +27,22 @@ impl Asking {
         kind: Kind,
         ask: fn(&Running) -> Result<PathBuf, AskError>,
     ) -> anyhow::Result<ExitCode> {
-        let (found, silent) = self.which.find_all(kind)?;
-        print_answers(&found, &silent, self.format.format, ask)
+        let (found, absent) = self.which.find_all(kind)?;
+        print_answers(&found, &absent, self.format.format, ask)
     }
 }
 
-/// Asks recorders, and prints the folder that each answers, and which do not.
+/// Asks recorders, and prints the folder that each answers, and why others cannot be asked.
 pub fn print_answers(
     found: &[Running],
-    silent: &[Silent],
+    absent: &[anyhow::Error],
     format: TextFormat,
     ask: fn(&Running) -> Result<PathBuf, AskError>,
 ) -> anyhow::Result<ExitCode> {
     let mut out = screen::stdout(format.into());
     let mut status = ExitCode::SUCCESS;
-    for one in silent {
-        print_error(&no_answer(one));
+    for why in absent {
+        print_error(why);
         status = ExitCode::FAILURE;
     }
     for recorder in found {

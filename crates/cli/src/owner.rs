@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use rustix::process::getuid;
-use tracewing_session::running::{Kind, Recordings, Running, Silent};
+use tracewing_session::running::{Kind, Recordings, Running, Silent, Unseen};
 
 #[derive(Debug, clap::Args)]
 pub struct Which {
@@ -23,33 +23,39 @@ impl Which {
     pub fn find(&self, kind: Kind) -> Result<Running> {
         let recordings = recordings(self.user.as_deref())?;
         let Some(word) = self.recording.as_deref() else { return Ok(recordings.choose(None, kind)?) };
-        let mut silent = recordings.silent_of(word.split_once('/').map_or(word, |(session, _)| session));
+        let silent = recordings.silent_of(word.split_once('/').map_or(word, |(session, _)| session));
         if let Some(one) = silent.iter().find(|one| one.is_named(word)) {
             return Err(no_answer(one));
         }
+        let unseen = not_asked(&recordings.unseen);
         let found = recordings.choose(Some(word), kind)?;
         // What these are is not known.
-        silent.retain(|_| found.is_named(word) && found.name != word);
-        silent.first().map_or(Ok(found), |one| Err(no_answer(one)))
+        let absent = silent.first().map(no_answer).or(unseen);
+        match absent.filter(|_| found.is_named(word) && found.name != word) {
+            Some(absent) => Err(absent),
+            None => Ok(found),
+        }
     }
 
-    /// All channels if a session is named; otherwise the one recording. Also those that may be channels of
-    /// the session, and do not answer.
+    /// All channels if a session is named; otherwise the one recording. Also what is to be said of those that
+    /// may be channels of the session, and do not answer or could not be asked.
     ///
     /// # Errors
     /// As [`Which::find`].
-    pub fn find_all(&self, kind: Kind) -> Result<(Vec<Running>, Vec<Silent>)> {
+    pub fn find_all(&self, kind: Kind) -> Result<(Vec<Running>, Vec<Error>)> {
         let recordings = recordings(self.user.as_deref())?;
         let name = self.recording.as_deref();
         let mut silent = name.map(|name| recordings.silent_of(name)).unwrap_or_default();
         silent.retain(|one| one.may_be(kind));
+        let unseen = not_asked(&recordings.unseen);
         let found = match (recordings.choose_all(name, kind), silent.iter().find(|one| one.name.is_some())) {
             (Err(_), Some(one)) => return Err(no_answer(one)),
             (found, _) => found?,
         };
         let is_session = |one: &Running| one.name.split_once('/').is_some_and(|(of, _)| Some(of) == name);
-        silent.retain(|_| found.iter().any(is_session));
-        Ok((found, silent))
+        let absent = silent.iter().map(no_answer).chain(unseen);
+        let absent = absent.filter(|_| found.iter().any(is_session)).collect();
+        Ok((found, absent))
     }
 }
 
@@ -85,6 +91,12 @@ pub fn no_answer(one: &Silent) -> Error {
         Some(name) => anyhow!("{name} (process {pid}) does not answer: it was stopped, or its disk hangs"),
         None => anyhow!("process {pid} does not answer, and may be a recorder of the session"),
     }
+}
+
+/// That recorders may run which could not be asked; `None` if there are none.
+pub fn not_asked(unseen: &[Unseen]) -> Option<Error> {
+    let first = unseen.first()?;
+    Some(anyhow!("not all recorders could be asked: {}", first.of(unseen.len())))
 }
 
 #[cfg(test)]

@@ -354,7 +354,7 @@ fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
         print_note(&mut out, "there are no sessions: `tracewing session create NAME` describes one")?;
     }
     for definition in sessions {
-        let state = recorders::find(&definition).state();
+        let state = recorders::state(&definition);
         let channels: Vec<&str> = definition.channels.keys().map(String::as_str).collect();
         match format {
             TextFormat::Text => writeln!(

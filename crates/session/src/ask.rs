@@ -32,6 +32,15 @@ pub struct Running {
     pub output: PathBuf,
 }
 
+/// Where a recorder may run that could not be asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unseen {
+    /// The folder of its sockets, or the one that has such folders.
+    pub place: PathBuf,
+    /// Why, and what to do.
+    pub why: String,
+}
+
 /// Why a recording refused a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,6 +65,9 @@ pub enum AskError {
         pids(.0), others(.1)
     )]
     Silent(Vec<Pid>, Vec<Running>),
+    /// The recording that is meant may be one that could not be asked.
+    #[error("not all recorders could be asked: {}; say which recording is meant{}", places(.0), others(.1))]
+    Unseen(Vec<Unseen>, Vec<Running>),
     /// Several recordings could be meant.
     #[error("several {} are running; name one by {}:{}", .0, names(.1), lines(.1))]
     Several(Kind, Vec<Running>),
@@ -78,6 +90,9 @@ pub enum AskError {
     /// The change does not fit a message.
     #[error("too many or too long patterns")]
     TooLarge,
+    /// It could not be asked, and may still run; why.
+    #[error("the recorder (process {0}) could not be asked: {1}")]
+    NotAsked(Pid, String),
     /// The connection broke: the recorder has ended, or is another version.
     #[error("the recorder (process {0}) did not answer; it has ended, or is of another version of tracewing")]
     NoAnswer(Pid),
@@ -133,6 +148,26 @@ fn names(several: &[Running]) -> String {
 
 fn pids(silent: &[Pid]) -> String {
     silent.iter().map(Pid::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn places(unseen: &[Unseen]) -> String {
+    unseen.first().map(|first| first.of(unseen.len())).unwrap_or_default()
+}
+
+impl Unseen {
+    /// The text for the first of several.
+    pub fn of(&self, all: usize) -> String {
+        match all {
+            0 | 1 => self.to_string(),
+            _ => format!("{self} (and {} more)", all - 1),
+        }
+    }
+}
+
+impl std::fmt::Display for Unseen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place.display(), self.why)
+    }
 }
 
 fn others(running: &[Running]) -> String {

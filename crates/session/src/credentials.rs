@@ -10,6 +10,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid as KernelPid, PidfdFlags, pidfd_open};
 use tracewing_proc::Status;
 use tracewing_units::Pid;
@@ -47,17 +48,28 @@ fn credentials(connection: BorrowedFd<'_>) -> Option<libc::ucred> {
 
 /// The pidfd of the process that connected. `None` if it is dead.
 pub(crate) fn pin(connection: BorrowedFd<'_>, peer: Peer) -> Option<OwnedFd> {
+    try_pin(connection, peer).ok()
+}
+
+/// As [`pin`].
+///
+/// # Errors
+/// The process is dead, or this one has too many descriptors.
+pub(crate) fn try_pin(connection: BorrowedFd<'_>, peer: Peer) -> rustix::io::Result<OwnedFd> {
     pin_by(PEER_PIDFD, connection, peer)
 }
 
 /// By an option of the socket, which older kernels do not have.
-fn pin_by(peer_pidfd: libc::c_int, connection: BorrowedFd<'_>, peer: Peer) -> Option<OwnedFd> {
+fn pin_by(peer_pidfd: libc::c_int, connection: BorrowedFd<'_>, peer: Peer) -> rustix::io::Result<OwnedFd> {
     let mut descriptor: libc::c_int = -1;
     match option(connection, peer_pidfd, &mut descriptor) {
         // SAFETY: the kernel has just made the descriptor for this call.
-        Ok(()) => Some(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        Err(libc::ENOPROTOOPT) => pidfd_open(KernelPid::from_raw(peer.pid.0)?, PidfdFlags::empty()).ok(),
-        Err(_) => None,
+        Ok(()) => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
+        Err(libc::ENOPROTOOPT) => {
+            let pid = KernelPid::from_raw(peer.pid.0).ok_or(Errno::SRCH)?;
+            pidfd_open(pid, PidfdFlags::empty())
+        }
+        Err(error) => Err(Errno::from_raw_os_error(error)),
     }
 }
 

@@ -20,6 +20,7 @@
 //! | `share` | what they may have of the room of a session |
 //! | `processes` | processes that ran already and are recorded |
 //! | `ask` | a running recording, as other processes see it |
+//! | `contact` | connections to them |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
 //! | [`change`] | changes of a running recording |
 //! | `limits` | what a process, a user and all users may take |
@@ -75,6 +76,7 @@ mod child;
 mod client;
 mod confine;
 mod connections;
+mod contact;
 mod context;
 mod course;
 mod credentials;

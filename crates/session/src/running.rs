@@ -7,34 +7,32 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
-use rustix::io::retry_on_intr;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
-};
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
+use rustix::io::Errno;
 use rustix::process::{Pid as KernelPid, PidfdFlags, Signal, getuid, pidfd_open, pidfd_send_signal};
-use tracewing_abi::CONTROL_SOCKET;
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, Control, decode_answer};
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
 use tracewing_units::Pid;
 
-pub use crate::ask::{AskError, Kind, Running};
+pub use crate::ask::{AskError, Kind, Running, Unseen};
 use crate::change::{Change, Changed};
-use crate::credentials::{Peer, is_alive, peer, pin};
+use crate::contact::{Absent, asked, connection};
+use crate::credentials::is_alive;
 use crate::{listing, socket};
 
 /// Time that a recorder has to say what it is, and that all of them have together.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_WITH_ALL: Duration = Duration::from_secs(10);
+/// Time that it has after that: most folders have no recorder any more, which takes none.
+const IMPATIENCE: Duration = Duration::from_millis(20);
 /// Time that it has to write a snapshot, or the rest of an archive.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(120);
 /// Time that it has to make a change: longer than it waits for its programs.
@@ -48,6 +46,8 @@ pub struct Recordings {
     /// Process ids of recorders that take questions and do not answer: they were stopped, or are another
     /// version's.
     pub silent: Vec<Pid>,
+    /// Where others may run that could not be asked.
+    pub unseen: Vec<Unseen>,
 }
 
 /// A recorder that does not answer, as far as its command line says what it is.
@@ -73,17 +73,20 @@ impl Recordings {
     pub fn of(user: u32) -> Self {
         let mut this = Self::default();
         let until = Instant::now() + PATIENCE_WITH_ALL;
-        let folders: BTreeSet<PathBuf> =
-            parents(user).iter().flat_map(|parent| recorders_in(parent)).collect();
-        for folder in folders {
-            let patience = until.saturating_duration_since(Instant::now()).min(PATIENCE);
-            if patience.is_zero() {
-                break;
+        let mut folders = BTreeSet::new();
+        for parent in parents(user) {
+            match recorders_in(&parent) {
+                Ok(found) => folders.extend(found),
+                Err(error) => this.unseen.push(Unseen::at(parent, error)),
             }
-            match Running::at(folder, user, patience) {
+        }
+        for folder in folders {
+            let patience = until.saturating_duration_since(Instant::now()).clamp(IMPATIENCE, PATIENCE);
+            match Running::at(folder.clone(), user, patience) {
                 Ok(running) => this.running.push(running),
-                Err(Some(pid)) => this.silent.push(pid),
-                Err(None) => {}
+                Err(Absent::Silent(pid)) => this.silent.push(pid),
+                Err(Absent::Unknown(error)) => this.unseen.push(Unseen::at(folder, error)),
+                Err(Absent::NoRecorder) => {}
             }
         }
         this.running.sort_by_key(|one| one.pid);
@@ -136,7 +139,7 @@ impl Recordings {
     /// None or several could be meant, or one that does not answer, or the one that is meant is not of the
     /// kind.
     pub fn choose(self, name: Option<&str>, kind: Kind) -> Result<Running, AskError> {
-        let Self { mut running, silent } = self;
+        let Self { mut running, silent, unseen } = self;
         let mut meant = running.clone();
         if let Some(name) = name {
             // A recorder can be the command of another one, and its programs can be the other one's, too.
@@ -154,8 +157,13 @@ impl Recordings {
                 meant.retain(is_channel);
             }
         }
-        if !silent.is_empty() && (name.is_none() || meant.is_empty()) {
-            return Err(AskError::Silent(silent, running));
+        if name.is_none() || meant.is_empty() {
+            if !silent.is_empty() {
+                return Err(AskError::Silent(silent, running));
+            }
+            if !unseen.is_empty() {
+                return Err(AskError::Unseen(unseen, running));
+            }
         }
         if let Some(name) = name
             && meant.is_empty()
@@ -170,6 +178,21 @@ impl Recordings {
             1 => Ok(running.remove(0)),
             _ => Err(AskError::Several(kind, running)),
         }
+    }
+}
+
+impl Unseen {
+    fn at(place: PathBuf, error: Errno) -> Self {
+        Self { place, why: why(error) }
+    }
+}
+
+/// Why a recorder cannot be asked, and what to do.
+fn why(error: Errno) -> String {
+    match error {
+        Errno::MFILE => format!("{error}: raise the limit (`ulimit -n`)"),
+        Errno::AGAIN => "a recorder accepts no connection: it was stopped, or hangs".to_owned(),
+        error => error.to_string(),
     }
 }
 
@@ -206,12 +229,11 @@ impl Running {
     pub fn snapshot(&self) -> Result<PathBuf, AskError> {
         let mut buffer = vec![0; LARGEST_ANSWER];
         let question = Question::Snapshot(Asker::Command).encode();
-        let answer = self.ask(&question, SNAPSHOT_PATIENCE, &mut buffer);
-        match answer.and_then(|answer| Taken::decode(answer).ok()) {
-            Some(Taken::Folder(folder)) => Ok(folder.into()),
-            Some(Taken::NotFlightRecorder | Taken::NotWanted) => Err(AskError::NotFlightRecorder(self.pid)),
-            Some(Taken::Failed(why)) => Err(AskError::Failed(why.to_owned())),
-            None => Err(AskError::NoAnswer(self.pid)),
+        match Taken::decode(self.ask(&question, SNAPSHOT_PATIENCE, &mut buffer)?) {
+            Ok(Taken::Folder(folder)) => Ok(folder.into()),
+            Ok(Taken::NotFlightRecorder | Taken::NotWanted) => Err(AskError::NotFlightRecorder(self.pid)),
+            Ok(Taken::Failed(why)) => Err(AskError::Failed(why.to_owned())),
+            Err(_) => Err(AskError::NoAnswer(self.pid)),
         }
     }
 
@@ -234,11 +256,10 @@ impl Running {
 
     fn next_archive(&self, question: Question) -> Result<PathBuf, AskError> {
         let mut buffer = vec![0; LARGEST_ANSWER];
-        let answer = self.ask(&question.encode(), SNAPSHOT_PATIENCE, &mut buffer);
-        match answer.and_then(|answer| Taken::decode(answer).ok()) {
-            Some(Taken::Folder(folder)) => Ok(folder.into()),
-            Some(Taken::Failed(why)) => Err(AskError::Refused(self.pid, why.to_owned())),
-            Some(Taken::NotFlightRecorder | Taken::NotWanted) | None => Err(AskError::NoAnswer(self.pid)),
+        match Taken::decode(self.ask(&question.encode(), SNAPSHOT_PATIENCE, &mut buffer)?) {
+            Ok(Taken::Folder(folder)) => Ok(folder.into()),
+            Ok(Taken::Failed(why)) => Err(AskError::Refused(self.pid, why.to_owned())),
+            Ok(Taken::NotFlightRecorder | Taken::NotWanted) | Err(_) => Err(AskError::NoAnswer(self.pid)),
         }
     }
 
@@ -249,10 +270,13 @@ impl Running {
     pub fn end(&self) -> Result<Ending, AskError> {
         let gone = || AskError::NoAnswer(self.pid);
         let pid = KernelPid::from_raw(self.pid.0).ok_or_else(gone)?;
-        let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
+        let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| match error {
+            Errno::SRCH => gone(),
+            error => AskError::NotAsked(self.pid, why(error)),
+        })?;
         // Afterwards, so that the process that answers is the one that was opened.
         let mut buffer = vec![0; LARGEST_ANSWER];
-        self.ask(&Question::Status.encode(), PATIENCE, &mut buffer).ok_or_else(gone)?;
+        self.ask(&Question::Status.encode(), PATIENCE, &mut buffer)?;
         pidfd_send_signal(&process, Signal::TERM).map_err(|_| gone())?;
         Ok(Ending(process))
     }
@@ -264,9 +288,8 @@ impl Running {
     pub fn change(&self, change: &Change) -> Result<Changed, AskError> {
         let question = change.encode().map_err(|_| AskError::TooLarge)?;
         let mut buffer = vec![0; MAX_MESSAGE];
-        let answer = self.ask(&question, CHANGE_PATIENCE, &mut buffer);
-        let (answer, items) =
-            answer.and_then(|bytes| decode_answer(bytes).ok()).ok_or(AskError::NoAnswer(self.pid))?;
+        let answer = self.ask(&question, CHANGE_PATIENCE, &mut buffer)?;
+        let (answer, items) = decode_answer(answer).map_err(|_| AskError::NoAnswer(self.pid))?;
         match answer {
             Answer::Refused(why) => Err(AskError::Refused(self.pid, why.to_owned())),
             Answer::Changed(effect) => Ok(Changed::new(&effect, items)),
@@ -283,25 +306,26 @@ impl Running {
         let encoded = Control::Invite(path.as_os_str().as_bytes()).encode(&mut message);
         let len = encoded.map_err(|_| AskError::TooLarge)?;
         let mut buffer = vec![0; MAX_MESSAGE];
-        let answer = self.ask(&message[..len], CHANGE_PATIENCE, &mut buffer);
-        match answer.and_then(|bytes| Some(decode_answer(bytes).ok()?.0)) {
-            Some(Answer::Changed(_)) => Ok(()),
-            Some(Answer::Refused(why)) => Err(AskError::Refused(self.pid, why.to_owned())),
-            None => Err(AskError::NoAnswer(self.pid)),
+        let answer = self.ask(&message[..len], CHANGE_PATIENCE, &mut buffer)?;
+        match decode_answer(answer) {
+            Ok((Answer::Changed(_), _)) => Ok(()),
+            Ok((Answer::Refused(why), _)) => Err(AskError::Refused(self.pid, why.to_owned())),
+            Err(_) => Err(AskError::NoAnswer(self.pid)),
         }
     }
 
-    /// The recording of a folder; without an answer its recorder's process id, if a process listens.
-    fn at(folder: PathBuf, user: u32, patience: Duration) -> Result<Self, Option<Pid>> {
+    /// The recording of a folder.
+    fn at(folder: PathBuf, user: u32, patience: Duration) -> Result<Self, Absent> {
         let mut buffer = vec![0; LARGEST_ANSWER];
-        let (connection, pid, process) = connection(&folder, user, patience).ok_or(None)?;
+        let (connection, pid, process) = connection(&folder, user, patience)?;
         let answer = asked(&connection, &Question::Status.encode(), &mut buffer);
         // One that has ended meanwhile is none.
-        let answer = answer.ok_or_else(|| is_alive(&process).then_some(pid))?;
-        let status = Status::decode(answer).map_err(|_| Some(pid))?;
+        let gone = || if is_alive(&process) { Absent::Silent(pid) } else { Absent::NoRecorder };
+        let answer = answer.ok_or_else(gone)?;
+        let status = Status::decode(answer).map_err(|_| Absent::Silent(pid))?;
         // It is not what it says it is.
         if status.pid != pid.as_unsigned() {
-            return Err(None);
+            return Err(Absent::NoRecorder);
         }
         Ok(Self {
             pid,
@@ -318,11 +342,22 @@ impl Running {
         })
     }
 
-    /// Asks the recorder. `None` without an answer in time.
-    fn ask<'a>(&self, question: &[u8], patience: Duration, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-        let (connection, ..) =
-            connection(&self.folder, self.user, patience).filter(|(_, pid, _)| *pid == self.pid)?;
-        asked(&connection, question, buffer)
+    /// Asks the recorder.
+    ///
+    /// # Errors
+    /// There is no answer in time, or the recorder cannot be asked.
+    fn ask<'a>(
+        &self,
+        question: &[u8],
+        patience: Duration,
+        buffer: &'a mut [u8],
+    ) -> Result<&'a [u8], AskError> {
+        match connection(&self.folder, self.user, patience) {
+            Ok((connection, pid, _)) if pid == self.pid => asked(&connection, question, buffer),
+            Err(Absent::Unknown(error)) => return Err(AskError::NotAsked(self.pid, why(error))),
+            Ok(_) | Err(_) => None,
+        }
+        .ok_or(AskError::NoAnswer(self.pid))
     }
 
     /// Whether a word is the recording's name, or that of the session that it is a channel of.
@@ -371,53 +406,35 @@ impl Ending {
     }
 }
 
-/// A connection to the recorder of a user with this folder, on which nothing takes longer than `patience`;
-/// its process id, and its process.
-fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, Pid, OwnedFd)> {
-    const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = openat(CWD, folder, flags, Mode::empty()).ok()?;
-    let of_folder = fstat(&folder).ok().filter(|data| data.st_uid == user && data.st_mode & 0o022 == 0)?;
-    let of_socket = statat(&folder, CONTROL_SOCKET, NOFOLLOW).ok()?;
-    if of_socket.st_uid != of_folder.st_uid || FileType::from_raw_mode(of_socket.st_mode) != FileType::Socket
-    {
-        return None;
-    }
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).ok()?;
-    // Also of the time that a full backlog may take.
-    set_socket_timeout(&socket, Timeout::Send, Some(patience)).ok()?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(patience)).ok()?;
-    connect(&socket, &socket::within(&folder, CONTROL_SOCKET).ok()?).ok()?;
-    // Its user can have put another one's socket in that place meanwhile, by a link.
-    let listener = peer(socket.as_fd()).filter(|listener: &Peer| listener.uid == user)?;
-    let process = pin(socket.as_fd(), listener).filter(is_alive)?;
-    Some((socket, listener.pid, process))
-}
-
-fn asked<'a>(connection: &OwnedFd, question: &[u8], buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    retry_on_intr(|| send(connection, question, SendFlags::NOSIGNAL)).ok()?;
-    let (len, _) = retry_on_intr(|| recv(connection, &mut *buffer, RecvFlags::empty())).ok()?;
-    buffer.get(..len).filter(|answer| !answer.is_empty())
-}
-
 /// Where recorders of a user can have their folders, with or without the variables of a login session.
-fn parents(user: u32) -> Vec<PathBuf> {
-    let mut parents = vec!["/tmp".into(), Path::new("/run/user").join(user.to_string())];
+fn parents(user: u32) -> BTreeSet<PathBuf> {
+    let mut parents = BTreeSet::from(["/tmp".into(), Path::new("/run/user").join(user.to_string())]);
     if user == getuid().as_raw() {
-        parents.push(socket::parent_folder());
+        parents.insert(socket::parent_folder());
     }
     parents
 }
 
-fn recorders_in(parent: &Path) -> Vec<PathBuf> {
+/// The folders of recorders in this one.
+///
+/// # Errors
+/// It cannot be read now.
+fn recorders_in(parent: &Path) -> rustix::io::Result<Vec<PathBuf>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let entries = openat(CWD, parent, flags, Mode::empty()).and_then(|folder| Dir::read_from(&folder));
-    let names = entries.into_iter().flatten().flatten();
-    names
-        .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
-        .filter(|name| socket::is_recorders(name))
-        .map(|name| parent.join(name))
-        .collect()
+    let entries = match openat(CWD, parent, flags, Mode::empty()) {
+        Ok(folder) => Dir::read_from(&folder)?,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if socket::is_recorders(name) {
+            found.push(parent.join(name));
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -445,7 +462,7 @@ mod tests {
     fn the_one_that_is_meant_is_found() {
         let one = running(10, true, "/usr/bin/server --port 1");
         let all = vec![one.clone(), running(20, false, "make"), running(30, false, "server")];
-        let found = |all: &[Running]| Recordings { running: all.to_vec(), silent: Vec::new() };
+        let found = |all: &[Running]| Recordings { running: all.to_vec(), ..Recordings::default() };
         let flight = |all: &[Running], word| found(all).choose(word, Kind::FlightRecorder);
         for word in [None, Some("10"), Some("11"), Some("12"), Some("server"), Some("/usr/bin/server")] {
             assert_eq!(flight(&all, word).unwrap(), one, "{word:?}");
@@ -480,7 +497,7 @@ mod tests {
         let (main, other) = (named(10, "web/main"), named(20, "web/other"));
         let hit = Running { is_trigger: true, ..named(30, "web/hit") };
         let any = |all: &[Running], word| {
-            Recordings { running: all.to_vec(), silent: Vec::new() }.choose(Some(word), Kind::Any)
+            Recordings { running: all.to_vec(), ..Recordings::default() }.choose(Some(word), Kind::Any)
         };
         assert_eq!(any(&[main.clone(), hit.clone()], "web").unwrap(), main, "a trigger is not meant");
         assert_eq!(any(&[main.clone(), hit.clone()], "web/hit").unwrap(), hit);
@@ -500,21 +517,40 @@ mod tests {
         assert!(Silent::from_command_line(Pid(7), line).is_trigger);
         assert_eq!(Silent::from_command_line(Pid(7), b"tracewing\0record\0").name, None);
         // This process was started as no recorder.
-        let found = Recordings { running: Vec::new(), silent: vec![Pid(std::process::id() as i32)] };
+        let found = Recordings { silent: vec![Pid(std::process::id() as i32)], ..Recordings::default() };
         assert_eq!(found.silent_of("web"), []);
-        let gone = Recordings { running: Vec::new(), silent: vec![Pid(i32::MAX)] };
+        let gone = Recordings { silent: vec![Pid(i32::MAX)], ..Recordings::default() };
         assert_eq!(gone.silent_of("web").len(), 1, "it may be");
     }
 
     #[test]
     fn one_that_does_not_answer_may_be_the_one() {
+        let running = || vec![running(20, false, "make")];
         let found =
-            || Recordings { running: vec![running(20, false, "make")], silent: vec![Pid(7), Pid(10)] };
+            || Recordings { running: running(), silent: vec![Pid(7), Pid(10)], ..Recordings::default() };
         assert_eq!(found().choose(Some("make"), Kind::Any).unwrap().pid, Pid(20));
         for word in [None, Some("10"), Some("server")] {
             let error = found().choose(word, Kind::Any).unwrap_err().to_string();
             assert!(
                 error.contains("(process 7, 10)") && error.contains("\n  20 (recorder of make"),
+                "{error}"
+            );
+        }
+    }
+    #[test]
+    fn one_that_cannot_be_asked_may_be_the_one() {
+        let unseen = vec![Unseen::at("/tmp/tracewing-1".into(), Errno::MFILE)];
+        let found = || Recordings {
+            running: vec![running(20, false, "make")],
+            unseen: unseen.clone(),
+            ..Recordings::default()
+        };
+        assert_eq!(found().choose(Some("make"), Kind::Any).unwrap().pid, Pid(20));
+        for word in [None, Some("server")] {
+            let error = found().choose(word, Kind::Any).unwrap_err().to_string();
+            let expected = "/tmp/tracewing-1: Too many open files";
+            assert!(
+                error.contains(expected) && error.contains("ulimit -n") && error.contains("\n  20"),
                 "{error}"
             );
         }

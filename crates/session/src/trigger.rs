@@ -132,16 +132,18 @@ fn name(trigger: &Trigger) -> String {
 
 fn work(trigger: &Trigger, programs: Option<&Programs>, fired: &Receiver<()>, say: &Sender<String>) {
     // Found ahead of time: one that does not answer would delay the first action.
-    let mut targets = targets(trigger);
+    let (mut targets, _) = targets(trigger);
     let mut last: Option<Instant> = None;
     for () in fired {
         if last.is_some_and(|last| last.elapsed() < trigger.pause) {
             continue;
         }
         last = Some(Instant::now());
-        let mut lines = fire(trigger, programs, &mut targets, &|| self::targets(trigger));
+        let mut lines = fire(trigger, programs, &mut targets, &|| self::targets(trigger).0);
         // Channels come and go while the session is started.
-        let known = std::mem::replace(&mut targets, self::targets(trigger));
+        let (now, absent) = self::targets(trigger);
+        lines.extend(absent.map(|why| format!("{}fired, and not done everywhere: {why}", name(trigger))));
+        let known = std::mem::replace(&mut targets, now);
         let is_new = |one: &&Running| !known.iter().any(|known| known.pid == one.pid);
         let mut new: Vec<Running> = targets.iter().filter(is_new).cloned().collect();
         if !new.is_empty() && !known.is_empty() {
@@ -181,12 +183,25 @@ fn fire(
 }
 
 /// The recordings that the trigger is for, as far as they run: channels of sessions. A recording that only
-/// has the name of the session is none of its channels.
-fn targets(trigger: &Trigger) -> Vec<Running> {
+/// has the name of the session is none of its channels. Also a text about those that cannot be asked.
+fn targets(trigger: &Trigger) -> (Vec<Running>, Option<String>) {
     let is_named = |one: &Running| trigger.targets.iter().any(|target| one.is_named(target));
-    let mut running = Recordings::find().running;
+    let recordings = Recordings::find();
+    let of_target = |target: &String| {
+        let silent =
+            recordings.silent_of(target.split_once('/').map_or(target.as_str(), |(session, _)| session));
+        silent.into_iter().find(|one| !one.is_trigger && one.is_named(target))
+    };
+    let silent = trigger.targets.iter().find_map(of_target);
+    let silent = silent.and_then(|one| Some(format!("{} (process {}) does not answer", one.name?, one.pid)));
+    let unseen = || {
+        let first = recordings.unseen.first()?;
+        Some(format!("not all recorders could be asked: {}", first.of(recordings.unseen.len())))
+    };
+    let absent = silent.or_else(unseen);
+    let mut running = recordings.running;
     running.retain(|one| !one.is_trigger && one.name.contains('/') && is_named(one));
-    running
+    (running, absent)
 }
 
 /// Whether a recorder can be asked to do this.

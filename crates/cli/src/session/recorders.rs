@@ -6,7 +6,7 @@ use super::earlier::{self, Earlier};
 use super::ended::{self, Ended, log_name, next_place};
 use super::store::Locked;
 use crate::output::{print_warning, shown};
-use crate::owner::no_answer;
+use crate::owner::{no_answer, not_asked};
 use crate::record::default_name;
 use crate::record_summary;
 use crate::screen::{self, Form};
@@ -23,7 +23,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use toml::Table;
 use tracewing_files::Dir;
-use tracewing_session::running::{Recordings, Running, Silent};
+use tracewing_session::running::{AskError, Recordings, Running, Silent, Unseen};
 
 /// How long recorders may take to begin: they attach to programs only afterwards.
 const BEGINNING: Duration = Duration::from_secs(60);
@@ -43,6 +43,8 @@ pub struct Found {
     pub running: Vec<Running>,
     /// Those that may be its recorders, and do not answer.
     pub silent: Vec<Silent>,
+    /// Where others may run that could not be asked.
+    pub unseen: Vec<Unseen>,
 }
 
 impl Found {
@@ -53,7 +55,8 @@ impl Found {
         // What they are is known only if something is missing.
         let is_whole = missing(definition, &running).next().is_none();
         silent.retain(|one| one.name.is_some() || !is_whole);
-        Self { running, silent }
+        let unseen = if is_whole { Vec::new() } else { recordings.unseen.clone() };
+        Self { running, silent, unseen }
     }
 
     /// What is said of the session as a whole.
@@ -61,12 +64,14 @@ impl Found {
         match (self.silent.is_empty(), self.running.is_empty()) {
             (false, _) => "does not answer",
             (true, false) => "started",
+            (true, true) if !self.unseen.is_empty() => "unknown",
             (true, true) => "stopped",
         }
     }
 
+    /// Whether it is sure that there are none.
     pub fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.silent.is_empty()
+        self.running.is_empty() && self.silent.is_empty() && self.unseen.is_empty()
     }
 
     /// The one that may be the recorder of a channel or trigger, and does not answer.
@@ -76,19 +81,31 @@ impl Found {
     }
 
     /// # Errors
-    /// One does not answer.
+    /// One does not answer, or could not be asked.
     fn answer(&self) -> Result<()> {
-        self.silent.first().map_or(Ok(()), |one| Err(no_answer(one)))
+        self.silent.first().map(no_answer).or(not_asked(&self.unseen)).map_or(Ok(()), Err)
     }
 
     /// The channels and triggers of this session whose recorders have ended by themselves: the names by which
     /// other commands find them, and how they have ended.
     pub fn ended(&self, definition: &Definition) -> Vec<(String, Ended)> {
+        if !self.unseen.is_empty() {
+            return Vec::new();
+        }
         let parts = missing(definition, &self.running).map(|(part, _)| part);
         let parts = parts.map(|part| (called(&definition.name, part), part));
         let parts = parts.filter(|(called, _)| self.silent_as(called).is_none());
         parts.filter_map(|(called, part)| Some((called, ended::of(definition, part)?))).collect()
     }
+}
+
+/// What is said of a session as a whole. If that is unknown, a warning says why.
+pub fn state(definition: &Definition) -> &'static str {
+    let found = find(definition);
+    if let Some(why) = not_asked(&found.unseen) {
+        print_warning(&format!("{}: {why}", definition.name));
+    }
+    found.state()
 }
 
 /// The recorders of a session, at present.
@@ -104,7 +121,7 @@ fn running(recordings: &Recordings, session: &str) -> Vec<Running> {
 /// The recorders of a session, if it is sure that these are all.
 ///
 /// # Errors
-/// One of its recorders does not answer.
+/// One of its recorders does not answer, or could not be asked.
 pub fn all_of(definition: &Definition) -> Result<Vec<Running>> {
     let found = find(definition);
     found.answer()?;
@@ -308,7 +325,7 @@ pub fn report_ended(definition: &Definition, found: &Found) -> bool {
 /// Ends the recorders, and prints what each has recorded, and which have ended by themselves.
 ///
 /// # Errors
-/// There are none, or one does not answer; the others have ended then.
+/// There are none, or one does not answer, or could not be asked; the others have ended then.
 pub fn stop(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
     let found = find(definition);
     let has_ended = report_ended(definition, &found);
@@ -341,21 +358,32 @@ fn report_removed(locked: &Locked<'_>, definition: &Definition) -> Result<()> {
 }
 
 /// Ends recorders, and prints what each has recorded.
+///
+/// # Errors
+/// One could not be asked, and may still run; the others have ended then.
 fn end(running: &[&Running]) -> Result<ExitCode> {
     let mut status = ExitCode::SUCCESS;
+    let mut not_asked = None;
     // All at once, so that their traces end together.
     let ending: Vec<_> = running.iter().map(|one| (*one, one.end())).collect();
     for (one, ending) in ending {
         let ended = ending.and_then(|ending| ending.wait(one));
-        let is_complete = ended.map(|()| report(one));
-        if !is_complete.unwrap_or_else(|error| {
-            print_warning(&error.to_string());
-            false
-        }) {
+        let is_complete = match ended {
+            Ok(()) => report(one),
+            Err(error @ AskError::NotAsked(..)) => {
+                not_asked = Some(error);
+                false
+            }
+            Err(error) => {
+                print_warning(&error.to_string());
+                false
+            }
+        };
+        if !is_complete {
             status = ExitCode::FAILURE;
         }
     }
-    Ok(status)
+    not_asked.map_or(Ok(status), |error| Err(error.into()))
 }
 
 /// A recorder that was just started.

@@ -7,11 +7,12 @@ use super::recorders::{self, Found};
 use super::store::Store;
 use crate::format::TableFormat;
 use crate::output::print_warning;
-use crate::owner::no_answer;
+use crate::owner::{no_answer, not_asked};
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, TableOptions, columns, heads};
 use anyhow::Result;
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -58,6 +59,8 @@ struct Row {
     running: Option<Running>,
     /// What may be its recorder, and does not answer.
     silent: Option<Silent>,
+    /// Why it is unknown whether it has a recorder.
+    unknown: Option<String>,
     /// Why its recorder has ended by itself.
     ended: Option<String>,
     /// Whether programs that start now do not join its recorder, since they join too many others before it.
@@ -73,6 +76,7 @@ impl Row {
     fn state(&self) -> &'static str {
         match &self.running {
             None if self.silent.is_some() => "does not answer",
+            None if self.unknown.is_some() => "unknown",
             None if self.ended.is_some() => "ended",
             None if self.is_watched => "trigger",
             None => "stopped",
@@ -104,7 +108,7 @@ fn columns() -> Vec<Column<Row>> {
     columns! { row: Row;
         text "session" "session" key, "name of the session" => row.session.as_str().into();
         text "channel" "channel" key, "name of the channel or the trigger" => row.channel.as_str().into();
-        text "state" "state" key, "recording, paused, flight recorder, trigger, stopped, ended (by itself), or does not answer" => row.state().into();
+        text "state" "state" key, "recording, paused, flight recorder, trigger, stopped, ended (by itself), does not answer, or unknown" => row.state().into();
         number "recorder" "recorder" low, "process id of the channel's recorder"
             => row.pid().into();
         period "since" "elapsed" normal, "time since it was started"
@@ -149,8 +153,8 @@ fn columns() -> Vec<Column<Row>> {
             => if row.is_crowded_out { "crowded out".into() } else { Cell::None };
         text "folder" "folder" low, "the folder that it writes to"
             => row.figure(|one| one.output.to_string_lossy().as_ref().into());
-        text "why" "why" low, "why its recorder has ended by itself, in the recorder's words"
-            => row.ended.as_deref().map_or(Cell::None, Into::into);
+        text "why" "why" low, "why its recorder has ended by itself, in the recorder's words, or why it is unknown"
+            => row.ended.as_deref().or(row.unknown.as_deref()).map_or(Cell::None, Into::into);
     }
 }
 
@@ -189,16 +193,23 @@ pub fn print(store: &Store, sessions: &[Definition], table: &TableOptions, watch
     }
 }
 
-/// Says which recorders do not answer, or have ended by themselves, and fails if there are any; and of which
-/// programs that start now are not recorded.
+/// Says which recorders do not answer, could not be asked, or have ended by themselves, and fails if there are
+/// any; and of which programs that start now are not recorded.
 fn complain(rows: &[Row]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
+    let mut said = BTreeSet::new();
+    // Once for all channels of a session.
+    let mut is_new = |session: &str, why: &str| said.insert((session.to_owned(), why.to_owned()));
     for row in rows {
         if let Some(silent) = &row.silent {
             print_warning(&no_answer(silent).to_string());
             status = ExitCode::FAILURE;
         } else if let Some(why) = &row.ended {
             print_warning(&format!("{} has ended: {why}", recorders::called(&row.session, &row.channel)));
+            status = ExitCode::FAILURE;
+        }
+        if let Some(why) = row.unknown.as_ref().filter(|why| is_new(&row.session, why)) {
+            print_warning(&format!("{}: {why}", row.session));
             status = ExitCode::FAILURE;
         }
         if row.is_crowded_out {
@@ -219,6 +230,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
     let mut rows = Vec::new();
     for definition in sessions {
         let found = Found::of(definition, &recordings);
+        let unknown = not_asked(&found.unseen).map(|why| why.to_string());
         let removed = match store.starts(&definition.name) {
             Ok(text) => earlier::removed(text),
             Err(error) => {
@@ -231,7 +243,8 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
             let called = recorders::called(&definition.name, channel);
             let running = found.running.iter().find(|one| one.name == called).cloned();
             let silent = found.silent_as(&called).filter(|_| running.is_none()).cloned();
-            let is_gone = locked.is_some() && running.is_none() && silent.is_none();
+            let unknown = unknown.clone().filter(|_| running.is_none() && silent.is_none());
+            let is_gone = locked.is_some() && running.is_none() && silent.is_none() && unknown.is_none();
             rows.push(Row {
                 session: definition.name.clone(),
                 channel: channel.clone(),
@@ -243,6 +256,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
                 since: None,
                 running,
                 silent,
+                unknown,
             });
         }
         let is_watched = found.running.iter().any(|one| !one.is_trigger);
@@ -253,6 +267,7 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
             is_watched,
             running: None,
             silent: None,
+            unknown: unknown.clone().filter(|_| !is_watched),
             ended: None,
             is_crowded_out: false,
             earlier: Some(Removed::default()),

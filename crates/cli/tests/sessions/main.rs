@@ -29,7 +29,7 @@ mod watch;
 mod week;
 
 use background::{Background, Holder, Pilot, Silent, as_user};
-use harness::{Json, Printed};
+use harness::{Json, Printed, RunExt};
 use recorded::list;
 use std::collections::BTreeMap;
 use std::fs;
@@ -297,6 +297,42 @@ fn a_recorder_that_does_not_answer_is_not_forgotten() {
     tracewing_testing::signal(main, libc::SIGCONT);
     sessions.succeeds("session destroy web");
     assert!(!is_running(main));
+}
+
+/// The command has too few descriptors to ask all recorders, or any, or to begin at all.
+#[test]
+fn recorders_that_could_not_be_asked_are_not_taken_for_gone() {
+    const UNKNOWN: &str = " be asked: ";
+    let sessions = Background::new();
+    sessions.succeeds("session create web -e pilot:*");
+    sessions.start("web");
+    let [recorder] = sessions.recorders()[..] else { panic!("one channel") };
+    // How often a command could not ask, until it has enough descriptors.
+    let tried = |line: &str, succeeds: bool| {
+        let mut unknown = 0;
+        for limit in 3..100 {
+            let line = format!("ulimit -Sn {limit} && exec \"$0\" {line}");
+            let output = sessions.command(&[], "bash").args(["-c", &line, harness::TRACEWING]).ran();
+            let said = output.text() + &output.notes();
+            for wrong in ["stopped", "ended", "is not started"] {
+                assert!(!said.contains(wrong), "{line}: {said}");
+            }
+            unknown += usize::from(said.contains(UNKNOWN));
+            if output.status.success() && !said.contains(UNKNOWN) {
+                assert!(succeeds, "{line}: {said}");
+                return unknown;
+            }
+            assert!(is_running(recorder), "{line}: {said}");
+        }
+        assert!(!succeeds, "{line} never had enough descriptors");
+        unknown
+    };
+    assert!(tried("session status web", true) > 0);
+    assert!(tried("session list", true) > 0);
+    assert!(tried("rotate web", true) > 0);
+    assert!(tried("session start web", false) > 0, "it is started already");
+    assert!(tried("session destroy web", true) > 0);
+    assert!(!is_running(recorder));
 }
 
 /// Whether a process is one that its parent could not collect yet.

@@ -5,13 +5,14 @@ use super::message::What;
 use crate::asking::print_answers;
 use crate::format::{TableFormat, TextFormat};
 use crate::output::shown;
+use crate::owner::{no_answer, not_asked};
 use crate::screen;
 use crate::session::definition::{Definition, Start, parse_word};
 use crate::session::recorders::{self, Found};
 use crate::session::status;
 use crate::session::store::Store;
 use crate::table::TableOptions;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Error, Result, bail, ensure};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -72,15 +73,14 @@ fn ask_recorders(
     ask: fn(&Running) -> Result<PathBuf, AskError>,
 ) -> Result<ExitCode> {
     let name = &file.name;
-    let Found { running, mut silent } = recorders::find(&at_present(store, file));
-    ensure!(
-        !running.is_empty() || !silent.is_empty(),
-        "{name} is not started: `tracewing service status {name}` shows it"
-    );
+    let found = recorders::find(&at_present(store, file));
+    ensure!(!found.is_empty(), "{name} is not started: `tracewing service status {name}` shows it");
+    let Found { running, mut silent, unseen } = found;
     let found = Recordings { running, ..Recordings::default() }.of_session(name, kind);
     silent.retain(|one| one.may_be(kind));
-    ensure!(!found.is_empty() || !silent.is_empty(), "{name} runs no {kind}");
-    print_answers(&found, &silent, TextFormat::Text, ask)
+    let absent: Vec<Error> = silent.iter().map(no_answer).chain(not_asked(&unseen)).collect();
+    ensure!(!found.is_empty() || !absent.is_empty(), "{name} runs no {kind}");
+    print_answers(&found, &absent, TextFormat::Text, ask)
 }
 
 fn list(sessions: &[Definition], is_json: bool) -> Result<ExitCode> {
@@ -91,7 +91,7 @@ fn list(sessions: &[Definition], is_json: bool) -> Result<ExitCode> {
             Start::Always => "always",
             Start::OnDemand => "on demand",
         };
-        let (name, state, output) = (&session.name, recorders::find(session).state(), &session.output);
+        let (name, state, output) = (&session.name, recorders::state(session), &session.output);
         match format {
             TextFormat::Text => {
                 writeln!(out, "{name}  {state}  {start}  {}", shown(&output.to_string_lossy()))?
