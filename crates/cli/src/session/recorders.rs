@@ -198,6 +198,13 @@ pub fn adjust(
     }
     let is_new = |part: &(&String, &Table)| !before.has(part.0);
     let new: Vec<_> = after.channels.iter().chain(after.waiting()).filter(is_new).collect();
+    let is_gone = |one: &&Running| one.name.split_once('/').is_some_and(|(_, part)| !after.has(part));
+    let gone: Vec<&Running> = running.iter().filter(is_gone).collect();
+    if new.is_empty() {
+        // This takes no room, so what earlier starts have left does not matter.
+        let status = end(&gone)?;
+        return locked.replace(after).map(|()| status);
+    }
     let mut started = Vec::new();
     if let Some(path) = running.iter().filter_map(|one| one.output.parent()).max() {
         let folder = Dir::parent(path).with_context(|| format!("cannot write to {}", path.display()))?;
@@ -212,8 +219,7 @@ pub fn adjust(
             return Err(error);
         }
     }
-    let is_gone = |one: &&Running| one.name.split_once('/').is_some_and(|(_, part)| !after.has(part));
-    end(&running.iter().filter(is_gone).collect::<Vec<_>>())
+    end(&gone)
 }
 
 /// The folder of a start in which recorders run that are all in their places.

@@ -27,7 +27,7 @@ static void steps(uint32_t count) {
 }
 
 /* In a forked child: waits until each thread of the agent sleeps in `read`, as it does once it has joined; for half a
- * second if there is none. */
+ * second if there is none. Ends the child, and says so, if that takes more than a minute. */
 static void wait_for_agents(void) {
     for (int look = 0; look < 60000; look++) {
         DIR *tasks = opendir("/proc/self/task");
@@ -55,6 +55,8 @@ static void wait_for_agents(void) {
             return;
         usleep(1000);
     }
+    fprintf(stderr, "resident: after a minute, process %d has not joined\n", (int)getpid());
+    _exit(101);
 }
 
 /* Forks a child that emits once it has joined, as does its own child. */

@@ -264,6 +264,27 @@ fn a_list_of_starts_that_cannot_be_read_is_not_replaced() {
     assert!(!first.exists(), "it was not forgotten");
 }
 
+/// A removal takes no room.
+#[test]
+fn a_channel_is_removed_while_the_list_of_starts_cannot_be_read() {
+    let sessions = created();
+    sessions.succeeds(&format!("channel add web other {OPTIONS}"));
+    sessions.start("web");
+    let list = sessions.folder().join("state/tracewing/sessions/web.starts");
+    let text = fs::read(&list).unwrap();
+    fs::remove_file(&list).unwrap();
+    fs::create_dir(&list).unwrap();
+    assert!(
+        sessions.fails(&format!("channel add web more {OPTIONS}")).contains("web.starts: Is a directory")
+    );
+    sessions.succeeds("channel remove web other");
+    assert_eq!(sessions.recorders().len(), 1);
+    assert!(!sessions.succeeds("channel list web").text().contains("other"));
+    fs::remove_dir(&list).unwrap();
+    fs::write(&list, text).unwrap();
+    sessions.succeeds("session stop web");
+}
+
 #[test]
 fn of_a_torn_list_of_starts_what_is_whole_is_kept() {
     let sessions = created();

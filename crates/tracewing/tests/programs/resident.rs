@@ -61,7 +61,7 @@ fn fork(child: impl FnOnce()) -> i32 {
 }
 
 /// In a forked child: waits until each thread of the agent sleeps in `read`, as it does once it has joined;
-/// for half a second if there is none.
+/// for half a second if there is none. Ends the child, and says so, if that takes more than a minute.
 fn wait_for_agents() {
     let in_read = format!("{} ", libc::SYS_read);
     for _ in 0..60_000 {
@@ -78,6 +78,9 @@ fn wait_for_agents() {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+    eprintln!("resident: after a minute, process {} has not joined", std::process::id());
+    // SAFETY: ends this process, in which no other thread of its parent runs.
+    unsafe { libc::_exit(101) }
 }
 
 /// Loads the plug-in, and gives the function by which it emits.
