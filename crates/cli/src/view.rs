@@ -12,9 +12,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use tracewing_index::Cache;
 use tracewing_session::running::Kind;
-use tracewing_trace::Progress;
-use tracewing_view::{Opening, Server, State, Token};
+use tracewing_trace::{Progress, Recording};
+use tracewing_view::{Opening, Server, Started, Starting, State, Token};
 
 /// Time that a recorder has to write its first metadata.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -80,19 +81,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         bail!("--at has a character that links of the viewer do not have");
     }
     let pair = pair(args)?;
-    let (recording, is_followed, cache, path) = match running(args)? {
-        None if !args.follow => {
-            let folders =
-                if pair.is_some() { &args.traces.folders()?[..1] } else { args.traces.folders()? };
-            let (recording, cache, path) = index::open(folders, args.folder.as_deref())?;
-            (recording, false, cache, path)
-        }
-        running => {
-            let traces = running.map_or_else(|| args.traces.folders().map(<[PathBuf]>::to_vec), Ok)?;
-            let (recording, cache, path) = begun(|| index::open(&traces, args.folder.as_deref()))?;
-            (recording, true, cache, path)
-        }
-    };
+    let (recording, is_followed, cache, path) = opened(args, pair.is_some())?;
     let name = name_of(&path);
     let mut server = Server::new((recording, is_followed), cache, Token::of(&name)?, &name, args.port)?;
     if let Some([one, other]) = pair {
@@ -105,10 +94,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     // Ctrl-C ends the server from here on, and removes the browser's file.
     let watch = Watch::new()?;
     let opening = if args.no_open { None } else { Some(Opening::new(&name, &address)?) };
-    let is_shown = !is_remote() && opening.as_ref().is_some_and(Opening::show);
-    say(&address, server.port(), is_shown)?;
+    say(&address, server.port())?;
+    let mut starting = opening.as_ref().filter(|_| !is_remote()).and_then(Opening::show);
     let (mut failed, mut stuck) = (None, false);
     server.run(|state| {
+        if let Some(started) = starting.as_mut().and_then(Starting::ended) {
+            starting = None;
+            watch.bar.suspend(|| say_started(started));
+        }
         match state {
             State::Indexing(done, total) if total > 0 => return watch.show(Progress { done, total }),
             State::Indexing(..) => {}
@@ -130,6 +123,22 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match failed {
         Some(why) => bail!("{why}"),
         None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The recording, or the first of two; whether it is followed, the cache of its index, and the path of that.
+fn opened(args: &Args, are_two: bool) -> Result<(Recording, bool, Cache, PathBuf)> {
+    match running(args)? {
+        None if !args.follow => {
+            let folders = if are_two { &args.traces.folders()?[..1] } else { args.traces.folders()? };
+            let (recording, cache, path) = index::open(folders, args.folder.as_deref())?;
+            Ok((recording, false, cache, path))
+        }
+        running => {
+            let traces = running.map_or_else(|| args.traces.folders().map(<[PathBuf]>::to_vec), Ok)?;
+            let (recording, cache, path) = begun(|| index::open(&traces, args.folder.as_deref()))?;
+            Ok((recording, true, cache, path))
+        }
     }
 }
 
@@ -184,11 +193,22 @@ fn is_link(at: &str) -> bool {
     at.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"&=%.,+-_~".contains(&byte))
 }
 
+/// Whether the browser has the page.
+fn say_started(started: Started) {
+    match started {
+        Started::Shown => print_warning("the browser shows the recording"),
+        Started::Failed(why) => {
+            print_warning(&format!(
+                "no browser was started: xdg-open ended with {why}; open the address yourself"
+            ));
+        }
+    }
+}
+
 /// Where the page is, and how to come there from another machine.
-fn say(address: &str, port: u16, is_shown: bool) -> Result<()> {
+fn say(address: &str, port: u16) -> Result<()> {
     let mut out = screen::stdout(Form::Text);
-    let what = if is_shown { "The browser shows" } else { "Open" };
-    writeln!(out, "{what} {}", shown(address))?;
+    writeln!(out, "Open {}", shown(address))?;
     if is_remote() {
         writeln!(out, "On your own machine, first: ssh -L {port}:127.0.0.1:{port} {}", host())?;
     }

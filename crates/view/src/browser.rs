@@ -4,8 +4,9 @@
 use crate::error::Error;
 use crate::token;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use tracewing_files::Dir;
 
 /// The file that leads to the page; it is removed with this value.
@@ -41,18 +42,44 @@ impl Opening {
         self.folder.path().join(&self.name)
     }
 
-    /// Shows it in the user's browser; false if there is none. Root gets none.
-    pub fn show(&self) -> bool {
+    /// Starts to show it in the user's browser; `None` if there is none. Root gets none.
+    pub fn show(&self) -> Option<Starting> {
         let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
         if rustix::process::geteuid().is_root() || !has_screen {
-            return false;
+            return None;
         }
         let mut command = Command::new("xdg-open");
         command.arg(self.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // It hands over to the desktop and ends; some wait for a browser, which must not keep us.
-        let Ok(mut child) = command.spawn() else { return false };
-        std::thread::spawn(move || child.wait());
-        true
+        // A Ctrl-C in our terminal is not for the browser, which may be a child of it.
+        command.process_group(0);
+        Some(Starting { child: command.spawn().ok()? })
+    }
+}
+
+/// `xdg-open`, which hands over to the desktop and ends. Some wait for the browser instead.
+#[derive(Debug)]
+pub struct Starting {
+    child: Child,
+}
+
+/// How it has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    /// The browser has the page.
+    Shown,
+    /// It has not: why.
+    Failed(String),
+}
+
+impl Starting {
+    /// How it has ended; `None` if it has not.
+    pub fn ended(&mut self) -> Option<Started> {
+        match self.child.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) if status.success() => Some(Started::Shown),
+            Ok(Some(status)) => Some(Started::Failed(status.to_string())),
+            Err(error) => Some(Started::Failed(error.to_string())),
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! | `answer` | which request gets which answer |
 //! | `guard` | which requests get none: those of other hosts, origins and users |
 //! | `token` | [`Token`]: what the user's browser knows and other users do not |
-//! | `browser` | [`Opening`]: starts a browser; other users do not see the token |
+//! | `browser` | [`Opening`]: starts a browser, in a process group of its own; other users do not see the token |
 //! | `recording` | a recording and its index, which is made if there is none |
 //! | `choice` | which rows a page has of an index with very many |
 //! | `notes` | what the user notes about a recording |
@@ -49,7 +49,7 @@ mod series;
 mod server;
 mod token;
 
-pub use browser::Opening;
+pub use browser::{Opening, Started, Starting};
 pub use error::Error;
 pub use server::{Server, State};
 pub use token::Token;
