@@ -39,6 +39,7 @@ mod live;
 mod locks;
 mod names;
 mod pairs;
+mod polls;
 pub mod profile;
 mod programs;
 #[cfg(test)]
@@ -77,6 +78,7 @@ pub use locks::{
 };
 pub use names::Names;
 pub use pairs::Pairs;
+pub use polls::{ListedPoll, Polls, PollsBy};
 pub use run::{Cuts, LocksLack, Lossy, Ongoing, Ran, Recorded, is_worth_threads, run, run_apart};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 pub use shown::ShownTimes;

@@ -2,6 +2,7 @@
 //! be polled, and what is wrong with them.
 
 use crate::analysis::{Analysis, Input};
+use crate::polls::{ListedPoll, Polls, PollsBy};
 use crate::serials::Serials;
 use crate::times::grow;
 use std::collections::HashMap;
@@ -154,6 +155,7 @@ pub struct Tasks {
     workers: Serials<LwpSerial, Spent>,
     rows: Vec<Task>,
     sums: HashMap<(Option<Pid>, String), Task>,
+    polls: Option<Polls>,
 }
 
 /// A task that has not ended.
@@ -171,6 +173,8 @@ struct Live {
 #[derive(Debug, Default)]
 struct Poll {
     begin: Timestamp,
+    /// How long the task was ready before, if known.
+    delay: Option<Duration>,
     spent: Spent,
     /// Counters of its LWP when it began.
     system_calls: u64,
@@ -240,7 +244,19 @@ impl Tasks {
             workers: Serials::default(),
             rows: Vec::new(),
             sums: HashMap::new(),
+            polls: None,
         }
+    }
+
+    /// The same with a list of at most `most` polls, of all tasks that it is given.
+    #[must_use]
+    pub fn listing(self, by: PollsBy, most: usize) -> Self {
+        Tasks { polls: Some(Polls::new(by, most)), ..self }
+    }
+
+    /// The polls that [`Tasks::listing`] asks for, when all has been read.
+    pub fn take_polls(&mut self) -> Option<Polls> {
+        self.polls.take()
     }
 
     /// All tasks, the busiest first, when all has been read.
@@ -255,9 +271,16 @@ impl Tasks {
     }
 }
 
+impl Poll {
+    fn listed(&self, end: Option<Timestamp>) -> ListedPoll {
+        let Spent { all_ns, running_ns, slept_ns, .. } = self.spent;
+        ListedPoll { begin: self.begin, end, busy_ns: all_ns, running_ns, slept_ns, delay_ns: self.delay }
+    }
+}
+
 impl Live {
     fn ends_poll(&mut self, thread: &UserThread, poll: &Poll, lwp: &Lwp, cause: SwitchCause, of: Thresholds) {
-        let Poll { begin, spent, system_calls, user_events } = poll;
+        let Poll { begin, spent, system_calls, user_events, .. } = poll;
         let row = &mut self.row;
         if spent.all_ns > row.longest_ns || row.longest_begin.is_none() {
             (row.longest_ns, row.longest_begin) = (spent.all_ns, Some(*begin));
@@ -302,7 +325,9 @@ impl Fold for Tasks {
                 self.tasks.at(thread.serial).row.polls += u64::from(is_poll);
                 self.user_thread_runs(thread, lwp, at);
             }
-            Change::UserThreadStops { thread, lwp, cause, .. } => self.user_thread_stops(thread, lwp, cause),
+            Change::UserThreadStops { thread, lwp, cause, at, .. } => {
+                self.user_thread_stops(thread, lwp, cause, at);
+            }
             Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
             _ => {}
         }
@@ -358,13 +383,15 @@ impl Tasks {
         if std::mem::take(&mut live.nested) && live.poll.is_some() {
             return;
         }
+        let delay = live.ready_ns.take();
         live.poll = Some(Poll {
             begin: at,
+            delay,
             spent: Spent::default(),
             system_calls: lwp.system_calls,
             user_events: lwp.user_events,
         });
-        if let Some(delay) = live.ready_ns.take() {
+        if let Some(delay) = delay {
             let row = &mut live.row;
             row.delays += 1;
             grow(&mut row.delay_ns, delay);
@@ -374,17 +401,26 @@ impl Tasks {
         }
     }
 
-    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause) {
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause, at: Timestamp) {
         let live = self.tasks.at(thread.serial);
         if cause == SwitchCause::Nested {
             live.nested = true;
         } else if let Some(poll) = live.poll.take() {
             live.ends_poll(thread, &poll, lwp, cause, self.thresholds);
+            if let Some(polls) = &mut self.polls {
+                let Thresholds { long_ns, blocking_ns } = self.thresholds;
+                let Spent { running_ns, slept_ns, .. } = poll.spent;
+                polls.add(poll.listed(Some(at)), running_ns >= long_ns, slept_ns >= blocking_ns);
+            }
         }
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
-        let mut row = self.tasks.take(thread.serial).row;
+        let Live { mut row, poll, .. } = self.tasks.take(thread.serial);
+        // Of a poll that has not ended, it is not known whether it will be long or blocking.
+        if let (Some(poll), Some(polls)) = (poll, &mut self.polls) {
+            polls.add(poll.listed(None), false, false);
+        }
         row.process = thread.process;
         row.tasks = 1;
         row.lacks_wakes = thread.lacks_wakes();

@@ -1,6 +1,6 @@
 // @ts-check
-// What links do not have, but a page that is loaded again in its tab still shows: which tracks are folded, how far
-// they are scrolled, and which one is chosen.
+// What links do not have, but a page that is loaded again in its tab still shows: all that is folded or unfolded by
+// hand, where tracks are scrolled to the pixel, and which one is chosen.
 
 import { $ } from "./opening.js";
 import { each } from "./tracks.js";
@@ -8,13 +8,11 @@ import { each } from "./tracks.js";
 /** Its name in the storage of the tab: a port may be another recording's later. @param {import("./page.js").Page} page */
 const nameOf = (page) => `tracewing ${JSON.stringify(page.all.map(({ identity }) => identity))}`;
 
-/** Tracks that are folded in one tree and not in the other. @param {import("./tracks.js").Node[]} one @param {import("./tracks.js").Node[]} other @returns {string[]} */
-function toggled(one, other) {
-  const folded = new Map();
-  each(one, ({ key, folded: is }) => folded.set(key, is));
+/** Tracks that were folded or unfolded by hand. @param {import("./tracks.js").Node[]} roots @returns {string[]} */
+function toggled(roots) {
   /** @type {string[]} */
   const found = [];
-  each(other, ({ key, children, folded: is }) => children.length > 0 && folded.get(key) !== is && found.push(key));
+  each(roots, ({ key, children, folded, wasFolded }) => children.length > 0 && wasFolded !== folded && found.push(key));
   return found;
 }
 
@@ -22,7 +20,7 @@ function toggled(one, other) {
 export function keepsPlace(page) {
   window.addEventListener("pagehide", () => {
     const { id, isPinned } = page.chosen ?? {};
-    const kept = { link: location.hash, top: $("scroll").scrollTop, toggled: toggled(page.tree(), page.roots), id, isPinned };
+    const kept = { link: location.hash, top: $("scroll").scrollTop, toggled: toggled(page.roots), id, isPinned };
     try {
       sessionStorage.setItem(nameOf(page), JSON.stringify(kept));
     } catch {
@@ -38,7 +36,7 @@ export function restorePlace(page) {
     if (kept?.link !== location.hash) return;
     const keys = new Set(kept.toggled);
     each(page.roots, (node) => {
-      if (keys.has(node.key)) node.folded = !node.folded;
+      node.folded = keys.has(node.key) !== Boolean(node.wasFolded);
     });
     page.fold();
     const own = page.tracks.find(({ id, isPinned }) => id === kept.id && isPinned === kept.isPinned);

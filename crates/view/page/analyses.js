@@ -2,8 +2,11 @@
 // What analyses say of an area, one tab each: how long system calls, functions, spans, waits and locks took; what
 // tasks did. Every number leads to the states of which it is made.
 
+import { BLOCKED, CALL } from "./classes.js";
 import { showFlame } from "./flame.js";
 import { result } from "./job.js";
+import { showPolls } from "./polls.js";
+import { showSamples } from "./samples.js";
 import { element, head } from "./selection.js";
 import { save, table } from "./tables.js";
 import { duration, exact } from "./time.js";
@@ -50,7 +53,9 @@ const NOTHING = {
  * @property {(error: unknown) => void} lost
  * @property {(row: number) => string} named
  * @property {(row: number, time: number) => void} select
+ * @property {(part: import("./longest.js").Part) => void} longest lists the states of a number
  * @property {(tid: string, time: number) => Promise<number | undefined>} threadAt
+ * @property {(tid: string, time: number) => Promise<number | undefined>} samplesOf the track of a thread's samples, or the thread's
  * @property {(kind: string) => void} tab
  * @property {(name: string) => boolean} isMarked whether events of a name are marked in the tracks
  * @property {(name: string) => void} mark marks them, or no longer
@@ -87,7 +92,11 @@ function addressOf({ name }) {
 
 /** Shows a tab. @param {HTMLElement} place @param {string} kind @param {Area} area @param {Page} page */
 export async function showTab(place, kind, area, page) {
-  if (kind === "samples" || kind === "graph") return showFlame(place, kind, area, asked(area), page);
+  if (kind === "samples" || kind === "graph") {
+    const list = (/** @type {string[]} */ chain) =>
+      void (kind === "samples" ? showSamples(place, area, chain, page) : showNamed(place, area, "functions", { class: CALL, name: chain[chain.length - 1] }, page));
+    return showFlame(place, kind, area, asked(area), page, list);
+  }
   const { from, to } = area;
   const [, text] = TABS.find(([one]) => one === kind) ?? TABS[0];
   const title = head(text, `${duration(to - from)}, from ${exact(from)} to ${exact(to)}`, page.close);
@@ -104,7 +113,10 @@ export async function showTab(place, kind, area, page) {
   try {
     if (kind === "tasks") {
       const answer = await result(inner, "tasks", asked(area));
-      if (answer) fill(ofTasks(page, area), answer.tasks, "busy");
+      if (!answer) return;
+      fill(ofTasks(place, page, area), answer.tasks, "busy");
+      const left = answer.left_out;
+      if (left > 0) inner.append(element("p", `${left.toLocaleString("en")} more tasks were polled for less time. The CSV file lacks them, too.`));
     } else if (kind === "events") {
       const answer = await result(inner, "classes", asked(area));
       if (!answer) return;
@@ -208,24 +220,29 @@ function ofLines(what, go, kind, places = {}) {
   return columns.filter(({ title }) => title !== "");
 }
 
-/** @param {Page} page @param {Area} area @returns {import("./tables.js").Column<any>[]} */
-function ofTasks(page, { from }) {
-  const at = (/** @type {any} */ task, /** @type {number | null} */ time) => (task.row === null ? null : () => page.select(task.row, time ?? from));
-  const number = (/** @type {string} */ title, /** @type {"ns" | "count"} */ unit, /** @type {string} */ name, /** @type {string} */ when = "", hint = "What the task did then") =>
-    ({ title, unit, hint, value: (/** @type {any} */ task) => task[name], act: (/** @type {any} */ task) => at(task, when ? task[when] : null) });
+/** @param {HTMLElement} place @param {Page} page @param {Area} area @returns {import("./tables.js").Column<any>[]} */
+function ofTasks(place, page, area) {
+  const at = (/** @type {any} */ task, /** @type {number | null} */ time) => (task.row === null ? null : () => page.select(task.row, time ?? area.from));
+  /** @typedef {(task: any) => (() => void) | null} Act */
+  /** @type {(by: import("./polls.js").By) => Act} */
+  const polls = (by) => (task) => (task.row === null ? null : () => void showPolls(place, area, task.row, by, page));
+  /** @type {Act} */
+  const waits = (task) => (task.row === null ? null : () => page.longest({ row: task.row, classes: [BLOCKED], state: null }));
+  const number = (/** @type {string} */ title, /** @type {"ns" | "count"} */ unit, /** @type {string} */ name, /** @type {Act} */ act, /** @type {string} */ hint) =>
+    ({ title, unit, hint, act, value: (/** @type {any} */ task) => task[name] });
   return [
     { title: "task", unit: "text", value: (task) => `${task.name || "task"} ${task.task ?? ""}`, act: (task) => at(task, null) },
     { title: "process", unit: "text", value: ({ process }) => process },
-    number("polls", "count", "polls"),
-    number("busy", "ns", "busy_ns"),
-    number("scheduled", "ns", "scheduled_ns"),
-    number("idle", "ns", "idle_ns"),
-    number("longest poll", "ns", "longest_poll_ns", "longest_poll_begin", "The longest poll"),
-    number("mean delay", "ns", "avg_delay_ns"),
-    number("max delay", "ns", "max_delay_ns", "max_delay_end", "The poll after the longest delay"),
-    number("slept", "ns", "slept_ns", "", "Time in polls in which the worker slept"),
-    number("long", "count", "long_polls", "", "Polls that ran for 10 ms or longer"),
-    number("blocking", "count", "blocking_polls", "", "Polls in which the worker slept for 1 ms or longer"),
+    number("polls", "count", "polls", polls("duration"), "The longest polls"),
+    number("busy", "ns", "busy_ns", polls("duration"), "The longest polls"),
+    number("scheduled", "ns", "scheduled_ns", polls("delay"), "The polls that it waited for a thread before"),
+    number("idle", "ns", "idle_ns", waits, "What the task waited for; also what its worker did in polls"),
+    number("longest poll", "ns", "longest_poll_ns", (task) => at(task, task.longest_poll_begin), "What the task did then"),
+    number("mean delay", "ns", "avg_delay_ns", polls("delay"), "The polls with the longest delays"),
+    number("max delay", "ns", "max_delay_ns", (task) => at(task, task.max_delay_end), "The poll after the longest delay"),
+    number("slept", "ns", "slept_ns", polls("slept"), "Time in polls in which the worker slept; leads to these polls"),
+    number("long", "count", "long_polls", polls("long"), "Polls that ran for 10 ms or longer"),
+    number("blocking", "count", "blocking_polls", polls("blocking"), "Polls in which the worker slept for 1 ms or longer"),
   ];
 }
 
@@ -245,7 +262,7 @@ async function showCalls(place, area, name, page) {
   }
 }
 
-/** Lists the longest states of a name. @param {HTMLElement} place @param {Area} area @param {string} kind @param {Line} line @param {Page} page */
+/** Lists the longest states of a name. @param {HTMLElement} place @param {Area} area @param {string} kind @param {{class: number, name: string}} line @param {Page} page */
 async function showNamed(place, area, kind, line, page) {
   const inner = frame(place, `Longest ${line.name}`, area, kind, page);
   try {
@@ -259,7 +276,7 @@ async function showNamed(place, area, kind, line, page) {
 }
 
 /** A panel with tabs. @param {HTMLElement} place @param {string} text @param {Area} area @param {string} kind @param {Page} page */
-function frame(place, text, { from, to }, kind, page) {
+export function frame(place, text, { from, to }, kind, page) {
   const [whole, inner] = [element("div"), element("div")];
   whole.append(head(text, `from ${exact(from)} to ${exact(to)}`, page.close), tabs(kind, page.tab), inner);
   place.className = "wide";

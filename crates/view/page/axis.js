@@ -128,7 +128,8 @@ export function stripe(context, x, width, y, height) {
   context.fillStyle = color(6);
   context.fillRect(x, y, width, height);
   context.fillStyle = ink("--paper");
-  for (let at = x - (x % 6) + 2; at < x + width; at += 6) {
-    if (at >= x) context.fillRect(at, y, 2, height);
+  // A narrow one has no gaps: it would be hidden by them.
+  for (let at = x - (x % 6) + 2; at + 2 <= x + width; at += 6) {
+    if (at >= x + 1) context.fillRect(at, y, 2, height);
   }
 }

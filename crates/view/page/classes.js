@@ -29,8 +29,11 @@ export const CLASSES = [
 ];
 
 export const UNKNOWN = 0;
+export const BLOCKED = 7;
 /** Events of programs: each is a nanosecond of it. */
 export const EVENT = 13;
+/** Calls of functions; spans. */
+export const CALL = 10;
 /** Classes of parts of threads: functions, spans and locks. */
 export const PARTS = [10, 11, 12];
 /** The colours of a counter: below the least value of a column, and from there to the greatest. */

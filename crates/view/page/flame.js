@@ -1,10 +1,11 @@
 // @ts-check
 // The flame graph of an area: which functions the samples in it hit, or how long calls of functions took, and
-// what called them. A click on a function, or Enter, shows only what it called; arrow keys go from one to the next.
+// what called them. A click on a function, or Enter, shows only what it called, and a link to its samples or calls;
+// arrow keys go from one to the next.
 
 import { tabs } from "./analyses.js";
 import { result } from "./job.js";
-import { element, head } from "./selection.js";
+import { element, head, link } from "./selection.js";
 import { duration, exact } from "./time.js";
 
 /** Functions that are narrower than this part of the whole are not drawn. */
@@ -12,16 +13,18 @@ const NARROW = 0.002;
 
 /** `samples` are nanoseconds in a graph of calls. @typedef {{depth: number, name: string, samples: number, own: number}} Node */
 
-/** What a flame graph is of. @type {Record<string, {title: string, label: string, nothing: string, text: (count: number) => string}>} */
+/** What a flame graph is of; `listed`: what a function leads to. @type {Record<string, {title: string, label: string, nothing: string, listed: string, text: (count: number) => string}>} */
 const KINDS = {
   samples: {
     title: "Samples", label: "Samples by call chain",
     nothing: "These tracks have no samples in this time. Record with --profile to take samples.",
+    listed: "List these samples",
     text: (count) => `${count.toLocaleString("en")} ${count === 1 ? "sample" : "samples"}`,
   },
   graph: {
     title: "Call times", label: "Time of functions by call chain",
     nothing: "These tracks have no calls of functions in this time. Record with --functions to see them.",
+    listed: "List its longest calls in this area, whatever called it",
     text: duration,
   },
 };
@@ -29,24 +32,25 @@ const KINDS = {
 /**
  * @param {HTMLElement} place @param {string} kind @param {{from: number, to: number}} area @param {unknown} asked
  * @param {{close: () => void, lost: (error: unknown) => void, tab: (kind: string) => void}} page
+ * @param {(chain: string[]) => void} list shows the samples, or calls, of a function: of its process or callers, too
  */
-export async function showFlame(place, kind, { from, to }, asked, page) {
+export async function showFlame(place, kind, { from, to }, asked, page, list) {
   const { title } = KINDS[kind];
   const whole = element("div");
   whole.append(head(title, `${duration(to - from)}, from ${exact(from)} to ${exact(to)}`, page.close), tabs(kind, page.tab));
   place.className = "wide";
   place.replaceChildren(whole);
   try {
-    await drawFlame(whole, kind, asked);
+    await drawFlame(whole, kind, asked, list);
   } catch (error) {
     page.lost(error);
     whole.append(element("p", /** @type {Error} */ (error).message, "lost"));
   }
 }
 
-/** Draws a flame graph; false if its analysis was ended. @param {HTMLElement} whole @param {string} kind @param {any} asked */
-export async function drawFlame(whole, kind, asked) {
-  const { label, nothing, text } = KINDS[kind];
+/** Draws a flame graph; false if its analysis was ended. @param {HTMLElement} whole @param {string} kind @param {any} asked @param {((chain: string[]) => void) | null} [list] */
+export async function drawFlame(whole, kind, asked, list = null) {
+  const { label, nothing, listed, text } = KINDS[kind];
   const answer = await result(whole, kind === "graph" ? "graph" : "flame", asked);
   if (!answer) return false;
   if (answer.samples === 0) {
@@ -58,8 +62,16 @@ export async function drawFlame(whole, kind, asked) {
   graph.setAttribute("role", "tree");
   graph.setAttribute("aria-label", `${label}: arrow keys go to callers, callees and neighbours, Enter enlarges`);
   graph.addEventListener("keydown", (event) => walk(graph, event));
-  whole.append(graph);
-  draw(graph, { samples: answer.samples, nodes: answer.nodes, text }, null, null);
+  const leads = element("p");
+  leads.hidden = true;
+  whole.append(graph, leads);
+  const chosen = (/** @type {number | null} */ at) => {
+    leads.hidden = at === null || list === null;
+    if (at === null || list === null) return;
+    const { name, samples } = answer.nodes[at];
+    leads.replaceChildren(`${name}: ${text(samples)}. `, link(listed, () => list(chainOf(answer.nodes, at))));
+  };
+  draw(graph, { samples: answer.samples, nodes: answer.nodes, text, chosen }, null, null);
   for (const path of answer.replaced ?? []) whole.append(element("p", `${path} was replaced after the recording, so its functions have no names.`, "lost"));
   if (answer.left_out > 0) whole.append(element("p", `${answer.left_out.toLocaleString("en")} smaller functions are left out.`));
   return true;
@@ -105,7 +117,17 @@ function end(nodes, at) {
   return next;
 }
 
-/** @typedef {{samples: number, nodes: Node[], text: (count: number) => string}} Graph */
+/** The names of a node and of those above it, the outermost first. @param {Node[]} nodes @param {number} at */
+function chainOf(nodes, at) {
+  const chain = [nodes[at].name];
+  for (let { depth } = nodes[at]; depth > 0; depth--) {
+    do at--; while (nodes[at].depth >= depth);
+    chain.unshift(nodes[at].name);
+  }
+  return chain;
+}
+
+/** `chosen`: a function is as wide as the picture, or all are. @typedef {{samples: number, nodes: Node[], text: (count: number) => string, chosen: (at: number | null) => void}} Graph */
 
 /**
  * @param {HTMLElement} place @param {Graph} graph @param {number | null} root the function that is as wide as the
@@ -145,6 +167,7 @@ function draw(place, graph, root, focused) {
     deepest = Math.max(deepest, node.depth + 1);
     add(at, [begin, width, node.depth + 1]);
   }
+  graph.chosen(root);
   place.style.height = `${(deepest + 1) * 19}px`;
   place.replaceChildren(...made);
   // One of them is reached by Tab; the arrow keys reach the others.

@@ -15,6 +15,7 @@ const [ZOOM, MOVE] = [0.965, 0.018];
  * @property {(x: number, y: number) => void} click
  * @property {(x: number, y: number, endX: number, endY: number, all: boolean) => void} mark
  * @property {(name: string) => boolean} key does what a key means; false if it means nothing
+ * @property {() => Promise<void>} fit zooms to what a click selects, as soon as it is known
  * @property {() => number | null} pointer the pointer's time
  * @property {(y: number) => number | null} moved where the second recording is, if dragging at this place moves it
  * @property {import("./compare.js").Compare | null} compare
@@ -52,7 +53,7 @@ export function drags(canvas, page, all) {
   canvas.addEventListener("pointerup", end);
   canvas.addEventListener("pointercancel", end);
   canvas.addEventListener("pointerleave", () => page.leave());
-  canvas.addEventListener("dblclick", () => page.key("f"));
+  canvas.addEventListener("dblclick", () => void page.fit());
   canvas.addEventListener("wheel", (event) => wheel(event, canvas, page, all), { passive: false });
 }
 

@@ -34,7 +34,7 @@ export class Live {
   constructor(page, follows) {
     this.page = page;
     /** Whether there will be more. */
-    this.isLive = page.view.isGrowing = true;
+    this.isLive = true;
     this.follows = follows;
     /** What is known of each recording: of which index, and when all its tracks may be looked at again. */
     this.sides = page.all.map(({ is_live, filling, losses, losses_left_out }) => (
@@ -249,7 +249,7 @@ export class Live {
   ends(side, why, isPart) {
     const { page } = this;
     this.sides[side].grows = false;
-    this.isLive = page.view.isGrowing = this.sides.some(({ grows }) => grows);
+    this.isLive = this.sides.some(({ grows }) => grows);
     if (!this.isLive) window.clearInterval(this.timer);
     page.tiles.forget();
     page.picture.spansOf = "";

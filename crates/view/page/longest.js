@@ -4,12 +4,15 @@
 import { ask } from "./api.js";
 import { EVENT } from "./classes.js";
 import { element, head, link } from "./selection.js";
+import { save, table } from "./tables.js";
 import { duration, exact } from "./time.js";
 
 /** States that are shown at most. */
 const MOST = 300;
 
 /** Whose states of which classes; `state`: only this one. @typedef {{row: number, classes: number[], state: number | null}} Part */
+
+/** Row, state, begin and end. @typedef {[number, number, number, number]} Span */
 
 /**
  * @param {HTMLElement} place @param {{from: number, to: number}} area @param {Part} part
@@ -39,25 +42,15 @@ export async function showLongest(place, { from, to }, { row, classes, state }, 
   const some = answer.spans.length < answer.count ? `; the ${isEvents ? "first" : "longest"} ${answer.spans.length.toLocaleString("en")}` : "";
   const sum = element("p", `${count}${isEvents ? "" : `, together ${duration(answer.sum)}`}${some}`);
   sum.dataset.ns = String(answer.sum);
-  const table = element("table", undefined, "narrow");
-  table.setAttribute("aria-label", isEvents ? "Events" : "States, the longest first");
-  const [top, body] = [element("thead"), element("tbody")];
-  const line = element("tr");
-  for (const name of isEvents ? ["time", "event"] : ["begin", "duration", "share", "state"]) line.append(element("th", name));
-  top.append(line);
-  for (const [of, number, begin, end] of answer.spans) {
-    const made = element("tr");
-    const first = element("th");
-    first.append(link(exact(begin), () => page.select(of, begin), "Select it: its events"));
-    made.append(first);
-    if (!isEvents) {
-      made.append(element("td", duration(end - begin)));
-      made.lastElementChild?.setAttribute("data-ns", String(end - begin));
-    }
-    if (isEvents) made.append(element("td", answer.states[number].name));
-    else made.append(element("td", `${(((end - begin) / Math.max(1, answer.sum)) * 100).toFixed(1)} %`), element("td", answer.states[number].name));
-    body.append(made);
-  }
-  table.append(top, body);
-  whole.append(sum, table);
+  const go = (/** @type {Span} */ [of, , begin]) => () => page.select(of, begin);
+  /** @type {import("./tables.js").Column<Span>[]} */
+  const columns = [
+    { title: isEvents ? "time" : "begin", unit: "time", value: ([, , begin]) => begin, act: go },
+    { title: "duration", unit: "ns", value: ([, , begin, end]) => end - begin, act: go, hint: "Select it: its events" },
+    { title: "share", unit: "%", value: ([, , begin, end]) => ((end - begin) / Math.max(1, answer.sum)) * 100, hint: "Of the time of all of them" },
+    { title: isEvents ? "event" : "state", unit: "text", value: ([, number]) => answer.states[number].name },
+  ];
+  const shown = isEvents ? [columns[0], columns[3]] : columns;
+  whole.append(sum, table(isEvents ? "Events" : "States", shown, answer.spans, isEvents ? 0 : 1, { className: "narrow" }));
+  title.insertBefore(save(shown, answer.spans, isEvents ? "events" : "states"), title.lastElementChild);
 }

@@ -39,7 +39,7 @@ function connect(page) {
   drags(canvas("axis"), page, true);
   map(canvas("minimap"), page);
   keys(page);
-  $("scroll").addEventListener("scroll", () => [page.redraw(), page.marks.moved()]);
+  $("scroll").addEventListener("scroll", () => [page.redraw(), page.marks.moved(), page.view.moved()]);
   new ResizeObserver(() => [page.redraw(), page.marks.moved()]).observe($("scroll"));
   onScheme(() => [legend(), page.redraw()]);
   $("labels").addEventListener("click", (event) => {

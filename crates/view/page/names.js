@@ -1,13 +1,11 @@
 // @ts-check
-// Rows in links. Those of a complete index have numbers that stay. While a recording is made or read, rows are named
-// by what they are, since the index that remains may have other numbers: process 7, its task 5, the locks of that.
+// Rows in links. They are named by what they are, since another index of the recording may have other numbers: process
+// 7, its task 5, the locks of that.
 
 import { ALL_CPUS, SECOND, isSeries, sideOf } from "./sides.js";
 
 /** @typedef {import("./tracks.js").Row} Row */
 
-/** Numbers of rows that have no place yet begin here. */
-const NEW = 2 ** 31;
 /** How kinds begin in links. @type {Record<string, string>} */
 const KINDS = {
   cpu: "c", process: "p", thread: "t", task: "k", functions: "f", locks: "l", spans: "s", samples: "m", "system calls": "y", events: "e", counter: "u", tasks: "g", all: "a",
@@ -37,21 +35,41 @@ function part(row, before) {
   return `${KINDS[row.kind]}${own(row)}${before > 0 ? `~${before}` : ""}`;
 }
 
-/** The rows of a name, the earliest first: numbers are used again. @param {Map<number, Row>} rows @param {string} kind @param {string} text @param {number | null} of @param {number} side */
+/** The rows of each name, and how many there were. @type {WeakMap<Map<number, Row>, {size: number, by: Map<string, Row[]>}>} */
+const known = new WeakMap();
+
+/** What is one name. @param {string} kind @param {string} text @param {number | null} of @param {number} side */
+const keyOf = (kind, text, of, side) => JSON.stringify([kind, text, of, side]);
+
+/** The rows of a name, the earliest first: numbers are used again. @param {Map<number, Row>} rows @param {string} kind @param {string} text @param {number | null} of @param {number} side @returns {Row[]} */
 function same(rows, kind, text, of, side) {
-  const fits = (/** @type {Row} */ row) => row.kind === kind && sideOf(row.id) === side && above(row) === of && own(row) === text;
-  return [...rows.values()].filter(fits).sort((a, b) => a.begin - b.begin);
+  const { size } = rows;
+  let found = known.get(rows);
+  if (found?.size !== size) {
+    /** @type {Map<string, Row[]>} */
+    const by = new Map();
+    for (const row of rows.values()) {
+      if (isSeries(row.id)) continue;
+      const key = keyOf(row.kind, own(row), above(row), sideOf(row.id));
+      by.set(key, [...(by.get(key) ?? []), row]);
+    }
+    for (const some of by.values()) some.sort((a, b) => a.begin - b.begin);
+    known.set(rows, (found = { size, by }));
+  }
+  return found.by.get(keyOf(kind, text, of, side)) ?? [];
 }
 
-/** A row in a link. @param {Map<number, Row>} rows @param {number} row @param {boolean} [isGrowing] whether it may get another number */
-export function toLink(rows, row, isGrowing = false) {
-  const isNumbered = row % SECOND === ALL_CPUS || isSeries(row) || !(isGrowing || row % SECOND >= NEW);
+/** A row in a link. One that the page does not know, or not what has it, has its number. @param {Map<number, Row>} rows @param {number} row */
+export function toLink(rows, row) {
+  if (row % SECOND === ALL_CPUS || isSeries(row)) return String(row);
   const parts = [];
-  for (let one = rows.get(row); one && !isNumbered; one = rows.get(above(one) ?? -1)) {
+  for (let at = /** @type {number | null} */ (row); at !== null; ) {
+    const one = rows.get(at);
+    if (!one) return String(row);
     const before = same(rows, one.kind, own(one), above(one), sideOf(row)).indexOf(one);
     parts.unshift(part(one, before));
+    at = above(one);
   }
-  if (parts.length === 0) return String(row);
   return [...(sideOf(row) ? ["b"] : []), ...parts].join("_");
 }
 
@@ -71,7 +89,8 @@ export function named(rows) {
     seen.set(key, before + 1);
     parts.set(row.id, part(row, before));
   }
-  const whole = (/** @type {Row} */ row) => {
+  /** @param {Row} row @returns {string} */
+  const whole = (row) => {
     const [parent, own] = [above(row), parts.get(row.id)];
     if (parent === null) return `${sideOf(row.id) ? "b_" : ""}${own}`;
     const of = known.get(parent);

@@ -15,9 +15,11 @@ import { keep } from "./live.js";
 import { Losses } from "./losses.js";
 import { Marks } from "./marks.js";
 import { Filling } from "./filling.js";
+import { toLink as rowToLink } from "./names.js";
 import { Notes } from "./notes.js";
 import { Others } from "./others.js";
 import { Panels } from "./panels.js";
+import { begins, grouped, members, placeOf, refold, scroll } from "./place.js";
 import { Search } from "./search.js";
 import { Series, toLink } from "./series.js";
 import { showState } from "./selection.js";
@@ -40,6 +42,12 @@ export class Page {
     this.compare = other ? new Compare(this, [facts, other.facts]) : null;
     this.roots = this.tree();
     this.view = new View(facts.length, () => this.rows);
+    this.view.tracks = {
+      place: () => placeOf(this),
+      named: (row) => this.inLink(row),
+      grouped: (rows) => grouped(this.roots, this.rows, rows, (row) => this.inLink(row)),
+      members: (text) => members(this.roots, this.rows, text),
+    };
     this.tiles = new Tiles(() => this.redraw(), (error) => this.lost(error));
     this.picture = new Picture(canvas("picture"), canvas("overlay"), this.view, this.tiles, (row) => this.named(row, true));
     this.losses = new Losses(this);
@@ -58,6 +66,8 @@ export class Page {
     this.pointed = null;
     this.frame = 0;
     this.asked = 0;
+    /** What a click selects. @type {Promise<void>} */
+    this.clicked = Promise.resolve();
     this.panels = new Panels(this);
     this.kin = new Kin(this);
     this.notes = new Notes(this, $("details"));
@@ -77,7 +87,11 @@ export class Page {
     this.others = new Others(this);
     this.compare?.connect(this.view);
     this.view.changed.push(() => [this.picture.expect(this.layout), this.redraw(), this.search.moved(), this.marks.moved()]);
-    this.view.restored.push(() => this.restored());
+    this.view.restored.push(() => {
+      refold(this, this.view.linked);
+      this.restored();
+      scroll(this, this.view.linked);
+    });
     this.fold();
     void this.notes.load();
   }
@@ -96,7 +110,7 @@ export class Page {
   /** The tree of all tracks. */
   tree() {
     const rows = [...this.rows.values()];
-    return this.compare ? this.compare.tree(rows) : tree(rows);
+    return begins(this.compare ? this.compare.tree(rows) : tree(rows));
   }
 
   /** A row as text. @param {number} id @param {boolean} [isPlain] whether it does not say to which recording it belongs @returns {string} */
@@ -239,10 +253,16 @@ export class Page {
     if (isGroup(track)) this.panels.area({ from: Math.floor(from), to: Math.ceil(to), rows: track.id === null ? all(track) : [track.id] });
     else if (track.id === null) this.clear();
     else if (isSeries(track.id)) void this.series.show(track.id, time);
-    else if (isMarks(track)) void this.nearest(track.id, time);
+    else if (isMarks(track)) this.clicked = this.nearest(track.id, time);
     // The server would take what is before a recording for its beginning.
     else if (time < beginOf(track.side)) this.clear();
-    else void this.select(track.id, Math.floor(time), 0);
+    else this.clicked = this.select(track.id, Math.floor(time), 0);
+  }
+
+  /** Zooms to what a click selects, as soon as it is known. */
+  async fit() {
+    await this.clicked;
+    this.key("f");
   }
 
   /** Selects the event next to a time, if one is there. @param {number} row @param {number} time */
@@ -251,7 +271,7 @@ export class Page {
     const [left, turn] = [Math.max(0, Math.floor(time - near)), ++this.asked];
     const found = await ask("at", { row, time: left, step: 1 }).catch((error) => this.lost(error));
     if (turn !== this.asked) return;
-    if (found && found.from <= time + near) void this.select(row, found.from, 0);
+    if (found && found.from <= time + near) await this.select(row, found.from, 0);
     else this.clear();
   }
 
@@ -293,6 +313,17 @@ export class Page {
   threadAt(tid, time, side = 0) {
     const fit = [...this.rows.values()].filter(({ id, kind, number }) => kind === "thread" && number === tid && sideOf(id) === side);
     return (fit.find(({ begin, end }) => begin <= time && time <= end) ?? fit[0])?.id;
+  }
+
+  /** A row in a link: of a recording with more rows than the page has, its number, which the server knows. @param {number} row */
+  inLink(row) {
+    return this.others.sides.includes(sideOf(row)) && !this.live?.isLive ? String(row) : rowToLink(this.rows, row);
+  }
+
+  /** The row of a thread's samples, or of the thread if it has none. @param {string} tid @param {number} time @param {number} side */
+  async samplesOf(tid, time, side) {
+    const thread = await this.others.threadAt(tid, time, side);
+    return [...this.rows.values()].find(({ kind, parent }) => kind === "samples" && parent === thread)?.id ?? thread;
   }
 
   /** What leads on from the selection. @returns {import("./selection.js").Ways} */
@@ -428,6 +459,7 @@ export class Page {
       if (!unfold(this.roots)) return;
     }
     this.fold();
+    this.view.moved();
     const at = this.tracks.findIndex(({ id }) => id === row);
     if (at < 0 && this.view.filter) {
       // The filter hides it.
@@ -451,6 +483,7 @@ export class Page {
   toggle(track) {
     track.folded = !track.folded;
     this.fold();
+    this.view.moved();
   }
 
   /** Shows only tracks with this text in their names. @param {string} text */

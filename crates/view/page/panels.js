@@ -65,7 +65,8 @@ export class Panels {
     const { area } = this.page.view;
     if (!area) return;
     clearTimeout(this.timer);
-    this.page.view.step(() => (this.page.view.part = part), isRestored);
+    endJob();
+    this.page.view.step(() => ([this.page.view.part, this.page.view.tab] = [part, ""]), isRestored);
     this.page.open();
     void showLongest($("details"), area, part, {
       lost: (error) => this.page.lost(error, true),
@@ -98,7 +99,9 @@ export class Panels {
         this.page.choose(row);
         void this.page.select(row, Math.floor(time), 0);
       },
+      longest: (part) => this.longest(part),
       threadAt: (tid, time) => this.page.others.threadAt(tid, time, sideOf(area.rows?.[0] ?? 0)),
+      samplesOf: (tid, time) => this.page.samplesOf(tid, time, sideOf(area.rows?.[0] ?? 0)),
       tab: (kind) => this.tab(kind),
       isMarked: (name) => this.page.marks.names.includes(name),
       mark: (name) => this.page.marks.toggle(name),

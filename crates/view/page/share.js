@@ -31,6 +31,7 @@ export function connectShare(page) {
   const [dialog, text, copy] = [/** @type {HTMLDialogElement} */ ($("sharing")), /** @type {HTMLInputElement} */ ($("command")), $("copy")];
   $("share").addEventListener("click", () => {
     text.value = command(page);
+    $("lacks").hidden = page.view.inArea() !== null;
     copy.textContent = "Copy";
     dialog.showModal();
     // Its begin is seen.

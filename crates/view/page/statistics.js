@@ -5,7 +5,7 @@ import { ask } from "./api.js";
 import { CLASSES, EVENT, PARTS, RUNNING } from "./classes.js";
 import { tabs } from "./analyses.js";
 import { element, head, link } from "./selection.js";
-import { field, saved } from "./tables.js";
+import { save, table } from "./tables.js";
 import { duration, exact } from "./time.js";
 
 /** @typedef {{row: number, classes: number[], states: [number, number][]}} Sums */
@@ -16,7 +16,7 @@ export const time = ({ classes }, sums) => classes.reduce((sum, of) => sum + sum
 /** @type {Column[]} */
 const COLUMNS = [
   { title: "on CPU", classes: RUNNING },
-  ...[["user", 1], ["system", 2], ["interrupt", 3], ["ready", 5], ["preempted", 6], ["blocked", 7], ["idle", 9], ["unknown", 0]].map(
+  ...[["user", 1], ["system", 2], ["interrupt", 3], ["mode unknown", 4], ["ready", 5], ["preempted", 6], ["blocked", 7], ["nested", 8], ["idle", 9], ["unknown", 0]].map(
     ([title, of]) => ({ title: String(title), classes: [Number(of)] }),
   ),
 ];
@@ -40,8 +40,12 @@ export function titled(classes) {
   return [...COLUMNS, ...RARER].find((column) => column.classes.join() === classes.join())?.title ?? "time";
 }
 
-/** Tracks that are shown at most. */
-const MOST = 300;
+/** What columns have, where their titles do not say it. @type {Record<string, string>} */
+const HINTS = {
+  "on CPU": "The sum of user, system, interrupt and mode unknown",
+  "mode unknown": "On a CPU: no event shows whether in the program or in a system call",
+  nested: "Of a task: its poll ran another task within itself",
+};
 
 /**
  * @param {HTMLElement} place @param {{from: number, to: number, rows: number[] | null}} area
@@ -64,90 +68,47 @@ export async function showStatistics(place, area, page) {
     return;
   }
   if (answer.rows.length === 0) whole.append(element("p", "No state of these tracks lies in this time."));
-  else table(whole, answer, page);
-  if (answer.rows.length > 0) title.insertBefore(save(answer, page.named), title.lastElementChild);
-  if (answer.open > 0) whole.append(uncertain(answer.open));
-  const left = answer.left_out + Math.max(0, answer.rows.length - MOST);
-  if (left > 0) whole.append(element("p", `${left.toLocaleString("en")} more ${left === 1 ? "track was" : "tracks were"} on CPUs for less time.`));
-}
-
-/** A link to the table as comma-separated values, in nanoseconds. @param {any} answer @param {(row: number) => string} named */
-function save(answer, named) {
-  const all = [...COLUMNS, ...RARER];
-  const head = ["track", ...all.map(({ title, isCount }) => (isCount ? title : `${title} ns`))].join(",");
-  const line = (/** @type {Sums} */ sums) => [field(named(sums.row)), ...all.map((column) => time(column, sums))].join(",");
-  return saved("statistics", () => [head, ...answer.rows.map(line)]);
-}
-
-/** @param {HTMLElement} place @param {any} answer @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void, why: (row: number) => (() => void) | null}} page */
-function table(place, answer, page) {
-  const made = element("table");
-  made.setAttribute("aria-label", "Time of each track by state");
-  const [top, body] = [element("thead"), element("tbody")];
-  const line = element("tr");
-  let sorted = COLUMNS[0];
-  const fill = () => {
-    const rows = [...answer.rows].sort((a, b) => time(sorted, b) - time(sorted, a)).slice(0, MOST);
-    body.replaceChildren(...rows.map((sums) => row(sums, columns(answer), answer.states, page)));
-    for (const cell of line.children) {
-      cell.setAttribute("aria-sort", cell.textContent?.startsWith(sorted.title) ? "descending" : "none");
-    }
-  };
-  const label = element("th", "track");
-  label.setAttribute("scope", "col");
-  line.append(label);
-  for (const column of columns(answer)) {
-    const cell = element("th");
-    cell.setAttribute("scope", "col");
-    const button = element("button", column.title);
-    button.addEventListener("click", () => {
-      sorted = column;
-      fill();
-    });
-    cell.append(button);
-    line.append(cell);
+  else {
+    whole.append(table("Time of each track by state", columnsOf(answer, page, false), answer.rows, 1, { className: "states", row: ({ row }) => row }));
+    title.insertBefore(save(columnsOf(answer, page, true), answer.rows, "statistics"), title.lastElementChild);
   }
-  const why = element("th", "mostly");
-  why.title = "Longest waits, calls, spans and locks; most frequent events";
-  why.setAttribute("scope", "col");
-  line.append(why);
-  top.append(line);
-  made.append(top, body);
-  fill();
-  place.append(made);
+  if (answer.open > 0) whole.append(uncertain(answer.open));
+  const left = answer.left_out;
+  if (left > 0) whole.append(element("p", `${left.toLocaleString("en")} more ${left === 1 ? "track was" : "tracks were"} on CPUs for less time. The CSV file lacks them, too.`));
 }
 
 /**
- * @param {Sums} sums @param {Column[]} shown @param {Record<string, import("./picture.js").State>} states
+ * @param {any} answer
  * @param {{named: (row: number) => string, choose: (row: number) => void, longest: (part: import("./longest.js").Part) => void, why: (row: number) => (() => void) | null}} page
+ * @param {boolean} areAll whether columns without any time are there, too
+ * @returns {import("./tables.js").Column<Sums>[]}
  */
-function row(sums, shown, states, page) {
-  const line = element("tr");
-  line.dataset.row = String(sums.row);
-  const label = element("th");
-  label.setAttribute("scope", "row");
-  const button = element("button", page.named(sums.row));
-  button.addEventListener("click", () => page.choose(sums.row));
-  label.append(button);
-  const why = page.why(sums.row);
-  if (why) label.append(" ", link("why?", why, "What it waited for in this time"));
-  line.append(label);
-  for (const column of shown) {
-    const ns = time(column, sums);
-    const cell = element("td");
-    if (ns) cell.append(link(figure(ns, column.isCount), () => page.longest({ row: sums.row, classes: column.classes, state: null }), column.isCount ? "The events" : "Its states"));
-    cell.dataset.ns = String(ns);
-    line.append(cell);
-  }
-  const reasons = sums.states.filter(([state]) => [7, EVENT, ...PARTS].includes(states[state].class) && states[state].about).slice(0, 2);
-  const most = element("td");
-  for (const [at, [state, ns]] of reasons.entries()) {
-    most.append(at ? ", " : "", `${states[state].about} `);
-    const isCount = states[state].class === EVENT;
-    most.append(link(figure(ns, isCount), () => page.longest({ row: sums.row, classes: [states[state].class], state }), isCount ? "The events" : "Its states"));
-  }
-  line.append(most);
-  return line;
+function columnsOf(answer, page, areAll) {
+  /** @type {Record<string, import("./picture.js").State>} */
+  const states = answer.states;
+  const reasons = (/** @type {Sums} */ sums) =>
+    sums.states.filter(([state]) => [7, EVENT, ...PARTS].includes(states[state].class) && states[state].about).slice(0, 2);
+  const mostly = (/** @type {Sums} */ sums) => reasons(sums).flatMap(([state, ns], at) => {
+    const { about, class: of } = states[state];
+    const isCount = of === EVENT;
+    const go = () => page.longest({ row: sums.row, classes: [of], state });
+    return [at ? ", " : "", `${about} `, link(figure(ns, isCount), go, isCount ? "The events" : "Its states")];
+  });
+  const why = (/** @type {Sums} */ { row }) => {
+    const go = page.why(row);
+    return go && link("why?", go, "What it waited for in this time");
+  };
+  /** @returns {import("./tables.js").Column<Sums>} */
+  const measure = (/** @type {Column} */ column) => ({
+    title: column.title, unit: column.isCount ? "count" : "ns", isSparse: true, hint: HINTS[column.title],
+    value: (sums) => time(column, sums),
+    act: (sums) => () => page.longest({ row: sums.row, classes: column.classes, state: null }),
+  });
+  return [
+    { title: "track", unit: "text", value: ({ row }) => page.named(row), act: ({ row }) => () => page.choose(row), more: why },
+    ...(areAll ? MEASURES : columns(answer)).map(measure),
+    { title: "mostly", unit: "ns", value: (sums) => reasons(sums)[0]?.[1] ?? null, parts: mostly, isSaved: false, hint: "Longest waits, calls, spans and locks; most frequent events" },
+  ];
 }
 
 /** Says how many tracks may still change. @param {number} count @param {string} [of] which recording */

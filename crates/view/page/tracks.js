@@ -36,6 +36,7 @@ const UNFOLDED = 60;
  * @property {number} end of its last state
  * @property {Node[]} children
  * @property {boolean} folded
+ * @property {boolean} [wasFolded] whether it is when the tree is made
  * @property {number} level
  * @property {number} [weight] what it is ordered by instead of what it used: tracks of a recording that is made stay where they are
  * @property {boolean} [isPinned] whether it stays at the top

@@ -3,6 +3,7 @@
 
 import { result } from "./job.js";
 import { element, head, link } from "./selection.js";
+import { save, table } from "./tables.js";
 import { duration, exact } from "./time.js";
 
 /** Steps (the last ones) and causes that are listed at most. */
@@ -22,7 +23,8 @@ const [STEPS, CAUSES] = [300, 12];
 export async function showWhy(place, asked, page) {
   const { row, from, to } = asked;
   const whole = element("div", undefined, "why");
-  whole.append(head(`Why ${page.named(row)} took ${duration(to - from)}`, `from ${exact(from)} to ${exact(to)}`, page.close));
+  const title = head(`Why ${page.named(row)} took ${duration(to - from)}`, `from ${exact(from)} to ${exact(to)}`, page.close);
+  whole.append(title);
   place.className = "wide";
   place.replaceChildren(whole);
   try {
@@ -32,6 +34,7 @@ export async function showWhy(place, asked, page) {
     page.found(path);
     if (path.from > from || path.to < to) whole.append(element("p", `Only ${duration(path.to - path.from)} of this time are known.`));
     whole.append(causes(path, page), steps(path, page));
+    title.insertBefore(save(columns(path, page), path.steps, "critical-path"), title.lastElementChild);
   } catch (error) {
     page.lost(error);
     whole.append(element("p", /** @type {Error} */ (error).message, "lost"));
@@ -86,31 +89,31 @@ function words({ actor, activity, why, via }, who) {
   return ["It was interrupted by ", who];
 }
 
-/** @param {Path} path @param {{select: (row: number, time: number) => void}} page */
+/** @param {Path} path @param {{select: (row: number, time: number) => void}} page @returns {import("./tables.js").Column<Step>[]} */
+function columns(path, page) {
+  const go = (/** @type {Subject | null} */ subject, /** @type {Step} */ { from }) => {
+    const row = subject?.row ?? null;
+    return row === null ? null : () => page.select(row, from);
+  };
+  const hint = "What it did then";
+  return [
+    { title: "at", unit: "ns", isSigned: true, value: (step) => step.from - path.from },
+    { title: "time", unit: "ns", value: (step) => step.to - step.from },
+    { title: "thread or task", unit: "text", value: ({ actor }) => actor.name, act: (step) => go(step.actor, step), hint },
+    { title: "did", unit: "text", value: ({ activity }) => activity.name },
+    { title: "reason", unit: "text", value: ({ reason }) => reason },
+    { title: "waiter", unit: "text", value: ({ waiter }) => waiter?.name ?? "", act: (step) => go(step.waiter, step), hint },
+  ];
+}
+
+/** The last ones. @param {Path} path @param {{select: (row: number, time: number) => void}} page */
 function steps(path, page) {
-  const table = element("table");
-  table.setAttribute("aria-label", "The critical path, step by step");
-  const [top, body, line] = [element("thead"), element("tbody"), element("tr")];
-  for (const name of ["at", "time", "thread or task", "did", "reason", "waiter"]) {
-    const cell = element("th", name);
-    cell.setAttribute("scope", "col");
-    line.append(cell);
-  }
-  for (const step of path.steps.slice(-STEPS)) {
-    const made = element("tr");
-    const [who, waiter] = [element("td"), element("td")];
-    who.append(subject(step.actor, step.from, page));
-    if (step.waiter) waiter.append(subject(step.waiter, step.from, page));
-    made.append(element("th", `+${duration(step.from - path.from)}`), element("td", duration(step.to - step.from)), who);
-    made.append(element("td", step.activity.name), element("td", step.reason), waiter);
-    made.dataset.ns = String(step.to - step.from);
-    body.append(made);
-  }
-  top.append(line);
-  table.append(top, body);
   const whole = element("div");
-  const left = path.steps_left_out + Math.max(0, path.steps.length - STEPS);
-  if (left > 0) whole.append(element("p", left === 1 ? "1 step before these is not listed." : `${left.toLocaleString("en")} steps before these are not listed.`));
-  whole.append(table);
+  const listed = path.steps.slice(-STEPS);
+  const [more, lacking] = [path.steps.length - listed.length, path.steps_left_out];
+  const count = (/** @type {number} */ one) => (one === 1 ? "1 step" : `${one.toLocaleString("en")} steps`);
+  if (more > 0) whole.append(element("p", `${count(more)} before these ${more === 1 ? "is" : "are"} in the CSV file only.`));
+  if (lacking > 0) whole.append(element("p", `${count(lacking)} at the beginning ${lacking === 1 ? "is" : "are"} not listed, and not in the CSV file.`));
+  whole.append(table("The critical path, step by step", columns(path, page), listed, 0, { className: "path", isRising: true }));
   return whole;
 }

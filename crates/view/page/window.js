@@ -5,6 +5,7 @@ import { isTab } from "./analyses.js";
 import { MOST } from "./marks.js";
 import * as names from "./names.js";
 import { notice } from "./opening.js";
+import { ofParts } from "./place.js";
 import { ofLink, toLink } from "./series.js";
 import { SECOND } from "./sides.js";
 import { MOST_PINS, ORDERS } from "./tracks.js";
@@ -14,8 +15,13 @@ export const SHORTEST = 50;
 /** Time without a change after which a view is one to come back to, in milliseconds. */
 const SETTLED = 400;
 
-/** Most rows of an area that a link has. */
+/** Most rows, or groups of rows, of an area that a link has. */
 const LONGEST = 200;
+/** What these links mean. */
+const VERSION = "1";
+
+/** A link without what it says of the place among the tracks. @param {string} link */
+const unplaced = (link) => link.replace(/&(fold|open|top)=[^&]*/g, "");
 
 /** A text in a link: `--at` refuses some of what `encodeURIComponent` leaves. @param {string} text */
 function encoded(text) {
@@ -68,8 +74,20 @@ export class View {
     /** @type {(() => void)[]} */
     this.restored = [];
     this.timer = 0;
-    /** Whether rows may get other numbers: links name them by what they are. */
-    this.isGrowing = false;
+    /** What the page knows of the tracks as they are seen, and of groups of rows, for links. */
+    this.tracks = {
+      /** @type {() => [string, string][]} */
+      place: () => [],
+      /** @type {(row: number) => string} */
+      named: String,
+      /** @type {(rows: number[]) => string[]} */
+      grouped: (rows) => rows.map(String),
+      /** @type {(text: string) => number[]} */
+      members: () => [],
+    };
+    /** Where the last link is among the tracks. */
+    this.linked = ofParts(new URLSearchParams());
+    this.moves = 0;
     /** By how much the second of two recordings is moved, in nanoseconds, and what moves it. */
     this.offset = 0;
     /** @type {((offset: number) => void) | null} */
@@ -127,19 +145,37 @@ export class View {
     history.back();
   }
 
-  /** Makes it a view that the browser's Back returns to. */
+  /** Makes it a view that the browser's Back returns to. Folded and scrolled, it is the same one. */
   keep() {
     this.settle();
     const link = `#${this.link()}`;
-    if (link !== location.hash) history.pushState(null, "", link);
+    if (link === location.hash) return;
+    if (unplaced(link) === unplaced(location.hash)) history.replaceState(null, "", link);
+    else history.pushState(null, "", link);
+  }
+
+  /** Tracks were folded or scrolled: the address has it soon. */
+  moved() {
+    this.moves ||= window.setTimeout(() => {
+      this.moves = 0;
+      const link = `#${this.link()}`;
+      if (link !== location.hash && unplaced(link) === unplaced(location.hash)) history.replaceState(null, "", link);
+    }, SETTLED);
+  }
+
+  /** The rows of the area in a link; null if these are too many. */
+  inArea() {
+    const { area } = this;
+    if (!area?.rows) return [];
+    const found = area.rows.length <= LONGEST ? area.rows.map(this.tracks.named) : this.tracks.grouped(area.rows);
+    return found.length <= LONGEST ? found : null;
   }
 
   /** The part of the address after `#`. */
   link() {
     /** @type {[string, string][]} */
-    const parts = [["v", "1"], ["from", String(Math.floor(this.from))], ["to", String(Math.ceil(this.to))]];
-    const rows = this.rows();
-    const named = (/** @type {number} */ row) => names.toLink(rows, row, this.isGrowing);
+    const parts = [["v", VERSION], ["from", String(Math.floor(this.from))], ["to", String(Math.ceil(this.to))]];
+    const { named } = this.tracks;
     if (this.state) parts.push(["row", named(this.state.row)], ["at", String(this.state.time)]);
     const { area, event } = this;
     if (event) parts.push(["event", event.name], ["at", String(event.at)]);
@@ -147,8 +183,9 @@ export class View {
     if (event?.side) parts.push(["of", "b"]);
     const nth = (event ?? this.state)?.nth ?? 0;
     if (nth > 0) parts.push(["nth", String(nth)]);
-    if (area && (area.rows?.length ?? 0) <= LONGEST) parts.push(["area", `${area.from}-${area.to}`]);
-    if (area?.rows && area.rows.length <= LONGEST) parts.push(["rows", area.rows.map(named).join(".")]);
+    const marked = this.inArea();
+    if (area && marked) parts.push(["area", `${area.from}-${area.to}`]);
+    if (area?.rows && marked) parts.push(["rows", marked.join(".")]);
     if (area && this.part) {
       const { row, classes, state } = this.part;
       parts.push(["list", [named(row), classes.join("."), ...(state === null ? [] : [state])].join("-")]);
@@ -163,6 +200,7 @@ export class View {
     if (this.find) parts.push(["find", this.find]);
     if (this.find && this.findSide) parts.push(["in", "b"]);
     if (this.offset) parts.push(["offset", String(this.offset)]);
+    parts.push(...this.tracks.place());
     return parts.map(([key, value]) => `${key}=${encoded(value)}`).join("&");
   }
 
@@ -174,6 +212,8 @@ export class View {
   /** Shows what a link says; whatever makes no sense is ignored. */
   restore() {
     const link = new URLSearchParams(location.hash.slice(1));
+    this.linked = ofParts(link);
+    const version = link.get("v") ?? VERSION;
     // It moves what is marked: first, so that what the link marks stays.
     const offset = link.get("offset") ?? "";
     this.place?.(/^-?\d{1,16}$/.test(offset) ? Number(offset) : 0);
@@ -192,7 +232,8 @@ export class View {
     const side = link.get("of") === "b" ? 1 : 0;
     isOfTwo ||= this.place === null && side === 1;
     const [begin, end] = (link.get("area") ?? "").split("-").map(number);
-    const marked = link.get("rows")?.split(".").map(shown) ?? null;
+    const each = (/** @type {string} */ text) => (text.startsWith("all-") ? this.tracks.members(text.slice(4)) : [shown(text)]);
+    const marked = link.get("rows")?.split(".").flatMap(each) ?? null;
     const inArea = marked?.filter((row) => row !== null) ?? null;
     this.filter = link.get("filter") ?? "";
     this.order = Object.keys(ORDERS).find((order) => order === link.get("order")) ?? "used";
@@ -226,6 +267,7 @@ export class View {
     else this.tell();
     this.settle();
     for (const call of this.restored) call();
+    if (version !== VERSION) notice(new Error(`This link was made by another version of tracewing (v=${version}): the page may not show all that it says.`));
     if (isOfTwo) notice(new Error("This link is of two recordings: open it with both. What it marks in the other one is not shown."));
   }
 }

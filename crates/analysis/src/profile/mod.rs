@@ -27,7 +27,7 @@ use std::collections::HashMap;
 
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Change, Fold, Lwp, Part, Seen};
-use tracewing_units::Tid;
+use tracewing_units::{Tid, Timestamp};
 
 pub use self::chains::{Chains, Looked, counted};
 use self::event::Reader;
@@ -47,6 +47,8 @@ pub struct Profile {
     reader: Reader,
     explained: Explained,
     stacks: HashMap<Stack, Weight>,
+    /// When samples were taken, if that is asked for.
+    times: Option<HashMap<Stack, Vec<Timestamp>>>,
     names: HashMap<Tid, String>,
     sampling: Option<event::Sampling>,
     begun: bool,
@@ -56,6 +58,11 @@ impl Profile {
     /// An analysis that has seen nothing yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, which also keeps when each sample was taken ([`Shown::times`]).
+    pub fn with_times() -> Self {
+        Profile { times: Some(HashMap::new()), ..Self::default() }
     }
 
     /// The samples counted, without names of functions.
@@ -68,6 +75,7 @@ impl Profile {
         }
         Samples {
             stacks: self.stacks,
+            times: self.times.unwrap_or_default(),
             codes,
             programs,
             names: self.names,
@@ -148,6 +156,9 @@ impl Profile {
         }
         let (codes, user_from) = self.explained.spaces.chain(process, &sample);
         let stack = Stack { process, tid: seen.place.tid, codes, user_from };
+        if let (Some(times), Some(stamp)) = (&mut self.times, seen.event.stamp()) {
+            times.entry(stack.clone()).or_default().push(stamp.time);
+        }
         let weight = self.stacks.entry(stack).or_default();
         weight.samples += 1;
         weight.period = weight.period.saturating_add(sample.period);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use tracewing_units::{Pid, Tid};
+use tracewing_units::{Pid, Tid, Timestamp};
 
 use super::function::{Frames, Function};
 use super::samples::{Image, Samples, Stack, Weight};
@@ -288,6 +288,18 @@ impl Shown {
         stacks.map(move |(stack, weight)| (stack.process, self.innermost_first(stack).rev(), weight.samples))
     }
 
+    /// When samples were taken ([`Profile::with_times`](super::Profile::with_times)), by stack in no order:
+    /// the process, the thread, the numbers of functions from the outermost, and the times on the recording's
+    /// clock.
+    pub fn times(
+        &self,
+    ) -> impl Iterator<Item = (Option<Pid>, Option<Tid>, impl Iterator<Item = u32>, &[Timestamp])> {
+        let times = self.samples.times.iter();
+        times.map(move |(stack, times)| {
+            (stack.process, stack.tid, self.innermost_first(stack).rev(), times.as_slice())
+        })
+    }
+
     /// A process, as part of a folded stack.
     pub fn process_part(&self, process: Option<Pid>) -> String {
         match (self.process_name(process), process) {
@@ -334,6 +346,7 @@ mod tests {
         let stacks = stacks.iter().map(stack).collect();
         let samples = Samples {
             stacks,
+            times: HashMap::new(),
             codes,
             programs: HashMap::new(),
             names: HashMap::from([(Tid(1), "one".to_owned())]),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::function::{Frames, Function, FunctionKind};
 use tracewing_trace::Losses;
-use tracewing_units::{Duration, Pid, Tid};
+use tracewing_units::{Duration, Pid, Tid, Timestamp};
 
 /// A file that was mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -108,6 +108,8 @@ pub(super) struct Weight {
 #[derive(Debug)]
 pub struct Samples {
     pub(super) stacks: HashMap<Stack, Weight>,
+    /// When those of each stack were taken, if that was asked for.
+    pub(super) times: HashMap<Stack, Vec<Timestamp>>,
     pub(super) codes: Codes,
     /// The last program that each process has executed, if the recording has all events that report it.
     pub(super) programs: HashMap<Pid, String>,

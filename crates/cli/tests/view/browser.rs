@@ -140,7 +140,10 @@ fn keys_and_mouse_zoom_select_and_mark() {
     let file = saved.path().join("statistics.csv");
     tracewing_testing::wait_until("the table is saved", || file.exists());
     let table = std::fs::read_to_string(&file).unwrap();
-    assert!(table.starts_with("track,on CPU ns,user ns,") && table.lines().count() == 3, "{table}");
+    assert!(
+        table.starts_with("\"track\",\"on CPU ns\",\"user ns\",") && table.lines().count() == 3,
+        "{table}"
+    );
     let shown = browser.value("document.querySelector('#details tbody td').dataset.ns");
     assert_eq!(table.lines().nth(1).unwrap().split(',').nth(1), shown.as_str(), "{table}");
 
@@ -508,32 +511,6 @@ fn tracks_are_pinned_ordered_filtered_and_walked_by_keys_alone() {
         "tracewing.shown().find(({{ id }}) => id === tracewing.chosen())?.number === '{}'",
         tid.as_str().unwrap()
     ));
-    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
-}
-
-#[test]
-fn losses_are_hatched_on_every_track_that_they_touch() {
-    let Some((viewer, mut browser)) = opened("lossy") else { return };
-    let losses = viewer.ask("state", "{}")["losses"].as_array().unwrap().clone();
-    assert!(!losses.is_empty());
-    let touched = browser.value(
-        "import('/losses.js').then(({ touches, lossAt }) => {
-            const node = (kind, name = '') => ({ kind, name });
-            const kernel = { scope: 'kernel', cpu: 1, from: 5, to: 9, events: 3 }, programs = { ...kernel, scope: 'programs' };
-            const kinds = ['heading', 'process', 'thread', 'task', 'functions', 'locks', 'spans', 'events'];
-            return [
-                kinds.filter((kind) => touches(node(kind), kernel)), kinds.filter((kind) => touches(node(kind), programs)),
-                touches(node('cpu', 'CPU 1'), kernel), touches(node('cpu', 'CPU 0'), kernel), touches(node('cpu', 'CPU 1'), programs),
-                touches(node('cpu', 'CPU 0'), { ...kernel, cpu: null }), lossAt(node('thread'), [kernel], 7), lossAt(node('thread'), [kernel], 4),
-                [kernel, programs].map((loss) => touches({ ...node('heading', 'CPUs'), id: 0xffffffff }, loss)),
-            ];
-        })",
-    );
-    let all = ["heading", "process", "thread", "task", "functions", "locks", "spans", "events"];
-    let of_kernel = ["heading", "process", "thread", "task", "locks"];
-    let said = "3 events of the kernel on CPU 1 missing here";
-    let expected = serde_json::json!([of_kernel, all, true, false, false, true, said, null, [true, false]]);
-    assert_eq!(touched, expected);
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 

@@ -14,6 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How many times slower pages are, if the environment says so: no test may assume that a page is fast.
 const SLOWER: &str = "SLOWER_PAGES";
 
+/// Keys that are held, as the protocol counts them.
+pub const CTRL: u32 = 2;
+pub const SHIFT: u32 = 8;
+
 /// A page in a browser, which ends with this value.
 pub struct Browser {
     child: Child,
@@ -170,10 +174,15 @@ impl Browser {
     }
 
     fn mouse(&mut self, kind: &str, x: f64, y: f64, buttons: u32) {
-        let mut event = json!({ "type": kind, "x": x, "y": y, "buttons": buttons });
+        self.mouse_with(kind, (x, y), buttons, (0, 1));
+    }
+
+    /// The same with keys that are held, and as a part of so many clicks.
+    fn mouse_with(&mut self, kind: &str, (x, y): (f64, f64), buttons: u32, (held, clicks): (u32, u32)) {
+        let mut event = json!({ "type": kind, "x": x, "y": y, "buttons": buttons, "modifiers": held });
         if kind != "mouseMoved" {
             event["button"] = "left".into();
-            event["clickCount"] = 1.into();
+            event["clickCount"] = clicks.into();
         }
         self.call("Input.dispatchMouseEvent", event);
     }
@@ -187,13 +196,35 @@ impl Browser {
     }
 
     pub fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
-        self.mouse("mouseMoved", from.0, from.1, 0);
-        self.mouse("mousePressed", from.0, from.1, 1);
+        self.drag_with(0, from, to);
+    }
+
+    /// The same while keys are held, such as [`SHIFT`].
+    pub fn drag_with(&mut self, held: u32, from: (f64, f64), to: (f64, f64)) {
+        let mut mouse = |kind, at, buttons| self.mouse_with(kind, at, buttons, (held, 1));
+        mouse("mouseMoved", from, 0);
+        mouse("mousePressed", from, 1);
         if from != to {
-            self.mouse("mouseMoved", from.0.midpoint(to.0), from.1.midpoint(to.1), 1);
-            self.mouse("mouseMoved", to.0, to.1, 1);
+            mouse("mouseMoved", (from.0.midpoint(to.0), from.1.midpoint(to.1)), 1);
+            mouse("mouseMoved", to, 1);
         }
-        self.mouse("mouseReleased", to.0, to.1, 0);
+        mouse("mouseReleased", to, 0);
+    }
+
+    pub fn double_click(&mut self, x: f64, y: f64) {
+        self.mouse("mouseMoved", x, y, 0);
+        for clicks in [1, 2] {
+            self.mouse_with("mousePressed", (x, y), 1, (0, clicks));
+            self.mouse_with("mouseReleased", (x, y), 0, (0, clicks));
+        }
+    }
+
+    /// Turns the wheel downwards by so many pixels, while keys are held.
+    pub fn wheel(&mut self, held: u32, (x, y): (f64, f64), pixels: f64) {
+        self.mouse("mouseMoved", x, y, 0);
+        let event =
+            json!({ "type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": pixels, "modifiers": held });
+        self.call("Input.dispatchMouseEvent", event);
     }
 
     pub fn key(&mut self, key: &str) {

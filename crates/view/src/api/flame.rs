@@ -19,7 +19,7 @@ use tracewing_units::Pid;
 /// Most nodes of an answer: those with fewest samples are left out.
 const MOST: usize = 5000;
 /// Functions within so many others are counted with the last of them.
-const DEEPEST: usize = 128;
+pub(super) const DEEPEST: usize = 128;
 
 #[derive(Debug, Serialize)]
 struct Answer {
@@ -64,7 +64,7 @@ pub(super) struct Tree {
 
 /// What a node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Part {
+pub(super) enum Part {
     Process(Option<Pid>),
     /// Its number among those that were found.
     Function(u32),
@@ -106,7 +106,7 @@ fn count(job: &Job, recording: &Recording, filter: &Filter) -> Result<Answer, St
 
 /// Samples with the names of their functions, and the files that are not those that were recorded. When the
 /// job is stopped, no further names are looked for.
-fn named(job: &Job, symbols: &mut Symbols, samples: Samples) -> (Shown, Vec<String>) {
+pub(super) fn named(job: &Job, symbols: &mut Symbols, samples: Samples) -> (Shown, Vec<String>) {
     let mut replaced = BTreeSet::new();
     let named = samples.name(&mut |Image { path, build_id }, offset| {
         if job.is_stopped() {
@@ -141,7 +141,7 @@ impl Hit {
 
 impl Names {
     /// The number of what has a name.
-    fn of(&mut self, part: Part, name: impl FnOnce() -> String) -> u32 {
+    pub(super) fn of(&mut self, part: Part, name: impl FnOnce() -> String) -> u32 {
         if let Some(number) = self.of.get(&part) {
             return *number;
         }

@@ -24,6 +24,8 @@ mod marked;
 mod named;
 mod notes;
 mod picture;
+mod polls;
+mod sampled;
 mod search;
 mod selected;
 mod series;
@@ -52,6 +54,7 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "why" => return Some(why::start(viewed, body)),
         "flame" => return Some(flame::start(viewed, body)),
         "graph" => return Some(graph::start(viewed, body)),
+        "sampled" => return Some(sampled::start(viewed, body)),
         "durations" => return Some(durations::start(viewed, body)),
         "held" => return Some(held::start(viewed, body)),
         "classes" => return Some(classes::start(viewed, body)),
@@ -66,6 +69,7 @@ pub(crate) fn answer(viewed: &Viewed, path: &str, body: &[u8]) -> Option<Result<
         "unseries" => return Some(series::end(viewed, body)),
         "calls" => return Some(calls::start(viewed, body)),
         "tasks" => return Some(tasks::start(viewed, body)),
+        "polls" => return Some(polls::start(viewed, body)),
         "notes" => return Some(notes::all(viewed)),
         "note" => return Some(notes::change(viewed, body)),
         "job" => return Some(jobs::job(viewed, body)),
