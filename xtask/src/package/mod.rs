@@ -56,10 +56,11 @@ pub struct Options {
 }
 
 /// What systemd reads, in `contrib`, and where Debian has it.
-const UNITS: [(&str, &str); 5] = [
+const UNITS: [(&str, &str); 6] = [
     ("systemd/tracewing.service", "usr/lib/systemd/system/tracewing.service"),
     ("systemd/tracewing.socket", "usr/lib/systemd/system/tracewing.socket"),
     ("systemd/user/tracewing.service", "usr/lib/systemd/user/tracewing.service"),
+    ("systemd/user/tracewing.socket", "usr/lib/systemd/user/tracewing.socket"),
     ("sysusers.d/tracewing.conf", "usr/lib/sysusers.d/tracewing.conf"),
     ("tmpfiles.d/tracewing.conf", "usr/lib/tmpfiles.d/tracewing.conf"),
 ];

@@ -27,6 +27,7 @@ grep -q ' inferno .*CDDL' /usr/share/doc/tracewing/copyright
 test -s /usr/lib/systemd/system/tracewing.service
 test -s /usr/lib/systemd/user/tracewing.service
 test -s /usr/lib/systemd/system/tracewing.socket
+test -s /usr/lib/systemd/user/tracewing.socket
 test \"$(stat -c '%a %U %G' /var/lib/tracewing)\" = '2750 root tracewing'
 for shell in bash-completion/completions/ zsh/vendor-completions/_ fish/vendor_completions.d/; do
     grep -q breakdown /usr/share/${shell}tracewing*
@@ -100,9 +101,9 @@ ExecStart=/bin/sh -ex /trial
 
 /// Root's unit: a session of programs of two users and one of the kernel; the service is killed and
 /// continues them, a recorder is killed and replaced, and nothing is left when the unit is stopped. Then a
-/// user's unit. Then a member of the group starts a session, which starts the service by its socket, and
-/// stops it; another user is refused; the service ends when it has nothing to do. Removing the package stops
-/// all.
+/// user's unit, also by its socket. Then a member of the group starts a session, which starts the service by
+/// its socket, and stops it; another user is refused; the service ends when it has nothing to do. Removing
+/// the package stops all.
 const UNITS_TRIAL: &str = "
 trap 'test $? = 0 || journalctl --no-pager -n 50' EXIT
 dpkg -i /tracewing.deb
@@ -134,6 +135,7 @@ test \"$(ls /sys/kernel/tracing/instances)\" = \"$instances\"
 test $(tracewing list web/*/main 2> /dev/null | grep -o ' pid = [0-9]*' | sort -u | wc -l) = 2
 test -n \"$(tracewing list -n 1 kernel/*/main)\"
 systemd-analyze security --no-pager tracewing | tail -n 1
+systemd-analyze security --no-pager --offline=true /usr/lib/systemd/user/tracewing.service | tail -n 1
 
 useradd -m -d /srv/ann ann
 loginctl enable-linger ann
@@ -149,6 +151,12 @@ systemctl --user status --no-pager tracewing
 quotes --seconds 1
 systemctl --user stop tracewing
 test -n \"$(tracewing list -n 1 own/*/main)\"
+systemctl --user start tracewing.socket
+if systemctl --user is-active tracewing; then exit 1; fi
+test \"$(stat -c '%a' $XDG_RUNTIME_DIR/tracewing/control)\" = 600
+tracewing service list --socket $XDG_RUNTIME_DIR/tracewing/control | grep 'own '
+systemctl --user is-active tracewing
+systemctl --user stop tracewing.socket tracewing
 END
 setpriv --reuid=ann --regid=ann --init-groups env HOME=/srv/ann XDG_RUNTIME_DIR=/run/user/$(id -u ann) sh /ann
 if pgrep -l ^tracewing; then exit 1; fi
