@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use tracewing_abi::message::snapshot::{
-    Asker, Figures, KernelBuffers, LARGEST_ANSWER, LONGEST_TEXT, Question, Removed, Status, Taken,
+    Asker, Commands, Figures, KernelBuffers, LARGEST_ANSWER, LONGEST_TEXT, Question, Removed, Status, Taken,
 };
 use tracewing_abi::message::{Hello, Joining, MAX_MESSAGE};
 
@@ -49,7 +49,7 @@ fn long_texts_are_cut_between_characters() {
         command: &long,
         output: &long,
     };
-    assert_eq!(status.encode(&mut buffer), Ok(96 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
+    assert_eq!(status.encode(&mut buffer), Ok(129 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
 }
 
 proptest! {
@@ -65,6 +65,7 @@ proptest! {
             is_lost_unknown: flight,
             bytes: n / 7,
             removed: Removed { count: n / 5, events: !n / 5, bytes: n / 11 },
+            commands: flight.then_some(Commands { run: n, failed: n / 2, skipped: !n, waiting: n / 13 }),
             snapshots: pid,
             programs: command_pid,
             fullest: n as u8,

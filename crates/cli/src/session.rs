@@ -183,8 +183,7 @@ Examples:
 events of programs until start; their recorders continue. exec runs the program of --exec CMD, without a shell, as this \
 user; --exec CMD alone does, too. Everything is done at most once in the seconds of --at-most-every (default 10). The \
 events of a trigger are chosen as those of `tracewing record` are (-e, --where, --level, --process), and recorded below \
-the session's folder. Programs do nothing for a trigger except write its events: a recorder takes them within about 5 \
-ms.
+the session's folder. Programs do nothing for a trigger except write its events: a recorder looks for them every 5 ms.
 
 --when-full PERCENT and --when-size SIZE, in place of events, fire when the fullest buffer of a channel is so full, and \
 whenever a channel has written SIZE more.";

@@ -12,6 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tracewing_abi::message::snapshot::Commands;
 use tracewing_consumer::archive::Archive;
 use tracewing_consumer::description::{AllArchives, ArchiveTotals, Description};
 use tracewing_consumer::folder::Folder;
@@ -294,6 +295,11 @@ impl Archives {
     pub(crate) fn so_far(&self) -> Totals {
         let closing = self.closing.as_ref().map_or(Totals::default(), |closing| closing.so_far);
         self.whole.totals.and(closing)
+    }
+
+    /// What the command for each archive has done.
+    pub(crate) fn commands(&self) -> Option<Commands> {
+        self.on_archive.as_ref().map(OnArchive::so_far)
     }
 
     /// The path of an archive.

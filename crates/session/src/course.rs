@@ -18,6 +18,8 @@ pub(crate) struct Course {
     /// The status of the command, once it has ended; 0 once all processes that were attached to have ended.
     pub(crate) exit_status: Option<i32>,
     pub(crate) stop: Stop,
+    /// How many stopping signals have come.
+    pub(crate) asked: u64,
     signals: Signals,
 }
 
@@ -41,7 +43,7 @@ pub(crate) enum Stop {
 
 impl Course {
     pub(crate) fn new(child: Option<Child>, signals: Signals) -> Self {
-        Self { child, exit_status: None, stop: Stop::No, signals }
+        Self { child, exit_status: None, stop: Stop::No, asked: 0, signals }
     }
 
     /// Whether the recording continues.
@@ -69,6 +71,7 @@ impl Course {
                 snapshot = true;
                 continue;
             }
+            self.asked += 1;
             // The command has already received what the terminal sends.
             if signal.from_process {
                 self.child.iter().for_each(|child| child.signal(signal.number));

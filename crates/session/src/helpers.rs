@@ -118,7 +118,7 @@ impl Helpers {
 
     /// Ends them, after the recording, and what programs have left that this process has run.
     pub(crate) fn end(&mut self) {
-        self.runner.end_limited();
+        self.runner.end_all();
         self.running.drain(..).for_each(|(helper, ..)| helper.end());
     }
 }
@@ -130,7 +130,8 @@ fn programs(options: &Options) -> Vec<OsString> {
         Action::Run(program) => Some(program.clone()),
         _ => None,
     });
-    run.chain(options.rotate.command.clone()).collect()
+    let for_archives = options.rotate.command.as_ref().map(|command| command.program.clone());
+    run.chain(for_archives).collect()
 }
 
 /// What these are given.

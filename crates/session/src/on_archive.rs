@@ -1,5 +1,5 @@
 //! The command of `--on-archive`: run for each archive that is complete, one after the other, on a thread of
-//! its own. The recorder never waits for it while it records; archives wait their turn.
+//! its own, for a limited time. The recorder never waits for it while it records; archives wait their turn.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -8,12 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 
+use tracewing_abi::message::snapshot::Commands;
+
+use crate::options::ArchiveCommand;
 use crate::outcome::CommandTotals;
-use crate::runner::Runner;
+use crate::runner::{Purpose, Runner};
+
+/// Different reasons for failures that are said; all are counted.
+const MOST_REASONS: usize = 8;
 
 /// The command, and the archives that wait for it.
 pub(crate) struct OnArchive {
     command: OsString,
+    runner: Runner,
     /// Numbers and paths.
     waiting: VecDeque<(u64, PathBuf)>,
     /// The archive on which it works.
@@ -21,6 +28,10 @@ pub(crate) struct OnArchive {
     jobs: Sender<PathBuf>,
     /// Why each has failed, or `None`.
     results: Receiver<Option<String>>,
+    /// Reasons for failures that were said.
+    reasons: Vec<String>,
+    /// Lines for the user.
+    lines: Vec<String>,
     pub totals: CommandTotals,
 }
 
@@ -30,20 +41,23 @@ impl OnArchive {
     ///
     /// # Errors
     /// There is no thread for it.
-    pub(crate) fn new(command: OsString, runner: Runner) -> io::Result<Self> {
+    pub(crate) fn new(command: ArchiveCommand, runner: Runner) -> io::Result<Self> {
         let (jobs, next) = channel::<PathBuf>();
         let (done, results) = channel();
-        let name = command.clone();
+        let ArchiveCommand { program: command, limit } = command;
+        let (name, of_thread) = (command.clone(), runner.clone());
         let work = move || {
             for path in next {
-                if done.send(runner.run(&name, Some(&path))).is_err() {
+                let failed = of_thread.run(Purpose::Archive, &name, Some(&path), limit);
+                if done.send(failed).is_err() {
                     break;
                 }
             }
         };
         Builder::new().name("tracewing-archive".to_owned()).spawn(work)?;
         let (waiting, running, totals) = (VecDeque::new(), None, CommandTotals::default());
-        Ok(Self { command, waiting, running, jobs, results, totals })
+        let (reasons, lines) = (Vec::new(), Vec::new());
+        Ok(Self { command, runner, waiting, running, jobs, results, reasons, lines, totals })
     }
 
     /// An archive is complete.
@@ -51,21 +65,15 @@ impl OnArchive {
         self.waiting.push_back((number, path));
     }
 
-    /// Takes the result of the command, and begins the next one. Gives a line for the user about the first
-    /// one that fails.
-    pub(crate) fn look(&mut self) -> Option<String> {
-        let mut line = None;
+    /// Takes the result of the command, and begins the next one. Gives lines for the user: about the first
+    /// failure for each reason, and the first archive that was removed too early.
+    pub(crate) fn look(&mut self) -> Vec<String> {
         if self.running.is_some()
             && let Ok(result) = self.results.try_recv()
         {
             let path = self.running.take().map(|(_, path)| path).unwrap_or_default();
             self.totals.run += 1;
-            if let Some(why) = result {
-                self.totals.failed += 1;
-                let command = self.command.to_string_lossy();
-                line = (self.totals.failed == 1)
-                    .then(|| format!("--on-archive: {command} has failed for {}: {why}", path.display()));
-            }
+            result.into_iter().for_each(|why| self.has_failed(&path, why));
         }
         if self.running.is_none()
             && let Some(next) = self.waiting.pop_front()
@@ -73,7 +81,16 @@ impl OnArchive {
         {
             self.running = Some(next);
         }
-        line
+        std::mem::take(&mut self.lines)
+    }
+
+    fn has_failed(&mut self, path: &Path, why: String) {
+        self.totals.failed += 1;
+        if self.reasons.len() < MOST_REASONS && !self.reasons.contains(&why) {
+            let command = self.command.to_string_lossy();
+            self.lines.push(format!("--on-archive: {command} has failed for {}: {why}", path.display()));
+            self.reasons.push(why);
+        }
     }
 
     /// The archive on which it works.
@@ -83,21 +100,49 @@ impl OnArchive {
 
     /// An archive is gone: the command is not run for it any more.
     pub(crate) fn skip(&mut self, number: u64) {
-        let before = self.waiting.len();
-        self.waiting.retain(|(waiting, _)| *waiting != number);
-        self.totals.skipped += (before - self.waiting.len()) as u64;
+        let Some(at) = self.waiting.iter().position(|(waiting, _)| *waiting == number) else { return };
+        let Some((_, path)) = self.waiting.remove(at) else { return };
+        self.totals.skipped += 1;
+        if self.totals.skipped == 1 {
+            self.lines.push(format!(
+                "--on-archive: {} was not run for {}, which was removed before its turn, for want of room; later \
+                 ones are only counted",
+                self.command.to_string_lossy(),
+                path.display()
+            ));
+        }
     }
 
-    /// Gives up those that wait.
-    pub(crate) fn skip_all(&mut self) {
-        self.totals.skipped += self.waiting.len() as u64 + u64::from(self.running.is_some());
+    /// Gives up those that wait, and kills the command. Gives a line about that.
+    pub(crate) fn skip_all(&mut self) -> String {
+        let skipped = self.waiting.len() as u64 + u64::from(self.running.is_some());
+        self.totals.skipped += skipped;
         self.waiting.clear();
+        self.runner.end(Purpose::Archive);
+        let command = self.command.to_string_lossy();
+        format!(
+            "--on-archive: {command} was killed, since the wait for it has ended; archives that it has not done: \
+             {skipped}"
+        )
+    }
+
+    /// How far it is.
+    pub(crate) fn so_far(&self) -> Commands {
+        let CommandTotals { run, failed, skipped } = self.totals;
+        let waiting = self.waiting.len() as u64 + u64::from(self.running.is_some());
+        Commands { run, failed, skipped, waiting }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+    use tracewing_testing::wait_until;
+
+    fn commands(program: impl Into<OsString>, limit: Duration) -> OnArchive {
+        OnArchive::new(ArchiveCommand { program: program.into(), limit }, Runner::default()).unwrap()
+    }
 
     fn wait(commands: &mut OnArchive) -> Vec<String> {
         let mut lines = Vec::new();
@@ -112,7 +157,7 @@ mod tests {
 
     #[test]
     fn each_archive_gets_its_command_in_order() {
-        let mut commands = OnArchive::new("mkdir".into(), Runner::default()).unwrap();
+        let mut commands = commands("mkdir", Duration::from_secs(600));
         let place = tempfile::tempdir().unwrap();
         // Each needs the one before.
         let paths = ["a", "a/b", "a/b/c"].map(|path| place.path().join(path));
@@ -125,12 +170,47 @@ mod tests {
     #[test]
     fn failures_are_said_once_and_counted() {
         for (command, why) in [("false", "exit status 1"), ("/no/such/command", "No such file")] {
-            let mut commands = OnArchive::new(command.into(), Runner::default()).unwrap();
+            let mut commands = commands(command, Duration::from_secs(600));
             (1..=3).for_each(|number| commands.push(number, "/archive".into()));
             commands.skip(3);
             let lines = wait(&mut commands);
-            assert!(lines.len() == 1 && lines[0].contains(why) && lines[0].contains("/archive"), "{lines:?}");
+            let is_said = |line: &str, what: &str| line.contains(what) && line.contains("/archive");
+            assert!(lines.len() == 2, "{lines:?}");
+            assert!(is_said(&lines[0], "was not run") && is_said(&lines[1], why), "{lines:?}");
             assert_eq!(commands.totals, CommandTotals { run: 2, failed: 2, skipped: 1 });
         }
+    }
+
+    #[test]
+    fn one_that_hangs_is_killed_and_the_next_one_runs() {
+        let place = tempfile::tempdir().unwrap();
+        let script = place.path().join("hangs");
+        std::fs::write(&script, "#!/bin/sh\ncase $1 in */quick) exit 3;; esac\nexec sleep 1000\n").unwrap();
+        rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
+        let mut commands = commands(script, Duration::from_secs(1));
+        (1..).zip(["slow", "quick", "slow"]).for_each(|(number, name)| {
+            commands.push(number, place.path().join(name));
+        });
+        let lines = wait(&mut commands);
+        assert!(
+            lines.len() == 2 && lines[0].contains("killed, since it ran for longer than 1 s"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("exit status 3"), "each reason is said once: {lines:?}");
+        assert_eq!(commands.totals, CommandTotals { run: 3, failed: 3, skipped: 0 });
+    }
+
+    #[test]
+    fn the_end_of_the_wait_kills_it() {
+        let mut commands = commands("sleep", Duration::from_secs(1000));
+        (1..=3).for_each(|number| commands.push(number, "1000".into()));
+        assert!(commands.look().is_empty());
+        assert_eq!(commands.so_far(), Commands { run: 0, failed: 0, skipped: 0, waiting: 3 });
+        let begin = Instant::now();
+        let line = commands.skip_all();
+        assert!(line.contains("killed") && line.ends_with("not done: 3"), "{line}");
+        assert_eq!(commands.totals.skipped, 3);
+        wait_until("it is killed", || commands.results.try_recv().is_ok());
+        assert!(begin.elapsed() < Duration::from_secs(500));
     }
 }

@@ -69,7 +69,16 @@ pub struct Rotate {
     /// the same one, have at most so many bytes.
     pub shared: Option<u64>,
     /// Run for each archive that is complete, with its path as the only argument.
-    pub command: Option<OsString>,
+    pub command: Option<ArchiveCommand>,
+}
+
+/// A program that is run for archives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveCommand {
+    /// Its path or name.
+    pub program: OsString,
+    /// How long it may run for one archive; it is killed then.
+    pub limit: Duration,
 }
 
 /// When a trigger fires.

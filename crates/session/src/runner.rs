@@ -2,9 +2,9 @@
 //! gives up the rights that they are to have, a process that it has started before. That one runs these
 //! programs and no others, and for no other folders than those that the recording makes ([`folders`]).
 //!
-//! Those of triggers run for a limited time, and not longer than the recording: they are killed then, with
-//! what they have started, as far as that is in their process group. What a program has left running in its
-//! group is killed when the recording ends.
+//! Each runs for a limited time, and those of triggers not longer than the recording: they are killed then,
+//! with what they have started, as far as that is in their process group. What a program has left running in
+//! its group is killed when the recording ends.
 
 mod folders;
 
@@ -30,23 +30,41 @@ pub(crate) use folders::Folders;
 
 /// Longest path of an archive or snapshot (`PATH_MAX`), and longest reason for a failure.
 const LONGEST: u16 = 4096;
-/// How long a program may run: for a year.
-const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// How long a program may run at most: for a year.
+const MOST_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const STARTING: Duration = Duration::from_secs(5);
-/// In place of a program's number: programs that run for a limited time are killed.
+/// In place of a program's number: programs of this purpose are killed.
 const END: u32 = u32::MAX;
-/// Time that the process has for that, and more than the limit for the reply about a program.
+/// Time that the process has for that.
 const ENDING: Duration = Duration::from_secs(2);
+/// How long a program that is killed may take to end: one whose disk does not answer does not.
+const DYING: Duration = Duration::from_secs(1);
+/// Time that a reply about a program may take, in addition to its limit.
+const REPLYING: Duration = Duration::from_secs(4);
 /// Programs that have ended, and have left others running: with one more, what the first one has left is
 /// killed.
 const MOST_LEFT: usize = 64;
+
+/// Why a program is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Purpose {
+    /// For an archive: also after the recording.
+    Archive,
+    /// For a trigger: not longer than the recording.
+    Trigger,
+}
+
+impl Purpose {
+    const ALL: [Self; 2] = [Self::Archive, Self::Trigger];
+}
 
 /// Runs programs. Clones run them in the same process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runner {
     elsewhere: Option<Arc<Elsewhere>>,
-    /// Those that run here.
-    here: Arc<Programs>,
+    /// Those that run here, by [`Purpose`].
+    here: Arc<[Programs; 2]>,
 }
 
 /// Programs that run, and what those have left that have ended.
@@ -55,7 +73,7 @@ struct Programs(Mutex<Groups>);
 
 #[derive(Debug, Default)]
 struct Groups {
-    /// The process groups of those that run for a limited time. None is collected while it is here.
+    /// The process groups of those that run. None is collected while it is here.
     running: Vec<Pid>,
     /// Those that have ended, and have others in their process group. Until they are collected, no other
     /// group gets the number.
@@ -94,64 +112,65 @@ impl Runner {
         self.elsewhere.as_ref().map(|elsewhere| &elsewhere.helper)
     }
 
-    /// Runs a program to its end, and gives why it has failed. What it prints goes where the recorder's
-    /// messages go. It has a process group of its own, so that Ctrl-C ends the recording and not what it
-    /// does.
-    pub(crate) fn run(&self, command: &OsStr, path: Option<&Path>) -> Option<String> {
-        self.run_for(command, path, None)
-    }
-
-    /// The same for a program that is killed after this time, or by [`Runner::end_limited`].
-    pub(crate) fn run_limited(
+    /// Runs a program until it ends, for so long at most, or until [`Runner::end`], and gives why it has
+    /// failed. What it prints goes where the recorder's messages go. It has a process group of its own, so
+    /// that Ctrl-C ends the recording and not what it does.
+    pub(crate) fn run(
         &self,
+        purpose: Purpose,
         command: &OsStr,
         path: Option<&Path>,
         limit: Duration,
     ) -> Option<String> {
-        self.run_for(command, path, Some(limit))
-    }
-
-    fn run_for(&self, command: &OsStr, path: Option<&Path>, limit: Option<Duration>) -> Option<String> {
+        let limit = limit.min(MOST_TIME);
         match &self.elsewhere {
-            None => run(command, path, io::stderr().as_fd(), &self.here, limit),
+            None => run(command, path, io::stderr().as_fd(), &self.here[purpose as usize], limit),
             Some(elsewhere) => {
-                elsewhere.run(command, path, limit).unwrap_or_else(|error| Some(error.to_string()))
+                elsewhere.run(purpose, command, path, limit).unwrap_or_else(|error| Some(error.to_string()))
             }
         }
     }
 
-    /// Kills the programs that run for a limited time, and what others have left, and runs no more for a
-    /// limited time.
-    pub(crate) fn end_limited(&self) {
+    /// Kills the programs that run for this purpose, and what others have left, and runs no more for it.
+    pub(crate) fn end(&self, purpose: Purpose) {
         match &self.elsewhere {
-            None => self.here.end(),
+            None => self.here[purpose as usize].end(),
             Some(elsewhere) => {
-                let mut request = END.to_ne_bytes().to_vec();
-                request.extend(0_u64.to_ne_bytes());
-                request.put_bytes(b"", LONGEST);
                 // If it does not answer, it is killed itself after the recording.
-                let _ = elsewhere.helper.ask(&request, ENDING);
+                let _ = elsewhere.helper.ask(&request(END, purpose, Duration::ZERO, b""), ENDING);
             }
         }
     }
+
+    /// The same for all purposes.
+    pub(crate) fn end_all(&self) {
+        Purpose::ALL.into_iter().for_each(|purpose| self.end(purpose));
+    }
+}
+
+/// A request to the process that runs the programs.
+fn request(place: u32, purpose: Purpose, limit: Duration, path: &[u8]) -> Vec<u8> {
+    let mut request = place.to_ne_bytes().to_vec();
+    request.push(purpose as u8);
+    request.extend((limit.as_millis() as u64).to_ne_bytes());
+    request.put_bytes(path, LONGEST);
+    request
 }
 
 impl Elsewhere {
     fn run(
         &self,
+        purpose: Purpose,
         command: &OsStr,
         path: Option<&Path>,
-        limit: Option<Duration>,
+        limit: Duration,
     ) -> io::Result<Option<String>> {
         let place = self.commands.iter().position(|known| known == command);
         let place = place.ok_or_else(|| io::Error::other("it was not named when the recording began"))?;
         let path = path.map(std::path::absolute).transpose()?.unwrap_or_default();
-        let mut request = (place as u32).to_ne_bytes().to_vec();
-        request.extend((limit.map_or(0, |limit| limit.as_millis() as u64)).to_ne_bytes());
-        request.put_bytes(path.as_os_str().as_bytes(), LONGEST);
+        let request = request(place as u32, purpose, limit, path.as_os_str().as_bytes());
         let number = self.helper.begin(&request, &[])?;
-        let patience = limit.map_or(PATIENCE, |limit| limit + ENDING);
-        let why = String::from_utf8_lossy(&self.helper.wait(number, patience)?.bytes).into_owned();
+        let why = String::from_utf8_lossy(&self.helper.wait(number, limit + REPLYING)?.bytes).into_owned();
         Ok((!why.is_empty()).then_some(why))
     }
 }
@@ -175,11 +194,18 @@ impl Programs {
     }
 
     /// Runs a program to its end, for so long at most. Gives its status, or why it was killed.
-    fn run(&self, program: &mut Command, limit: Option<Duration>) -> io::Result<Result<ExitStatus, String>> {
-        let (child, group) = self.start(program, limit.is_some())?;
-        let is_late = limit.map_or(Ok(false), |limit| is_late(group, limit));
+    fn run(&self, program: &mut Command, limit: Duration) -> io::Result<Result<ExitStatus, String>> {
+        let (child, group) = self.start(program)?;
+        let is_late = is_late(group, limit);
+        let seconds = limit.as_secs();
         if !matches!(is_late, Ok(false)) {
             let _ = kill_process_group(group, Signal::KILL);
+            if self::is_late(group, DYING).unwrap_or(false) {
+                self.has_ended(child, group);
+                return Ok(Err(format!(
+                    "killed, since it ran for longer than {seconds} s, but it does not end"
+                )));
+            }
         }
         // It is not collected: what it has left may have its number.
         let ended =
@@ -187,35 +213,35 @@ impl Programs {
         let is_over = self.has_ended(child, group);
         let Some(ended) = ended? else { return Err(io::ErrorKind::NotFound.into()) };
         let (code, signal) = (ended.exit_status().unwrap_or(0), ended.terminating_signal().unwrap_or(0));
-        Ok(match limit.map(|limit| limit.as_secs()) {
-            Some(seconds) if is_late? => Err(format!("killed, since it ran for longer than {seconds} s")),
-            Some(_) if is_over && signal == Signal::KILL.as_raw() => {
-                Err("killed, since it was not over when the recording ended".to_owned())
-            }
+        Ok(if is_late? {
+            Err(format!("killed, since it ran for longer than {seconds} s"))
+        } else if is_over && signal == Signal::KILL.as_raw() {
+            Err("killed, since it was not over when the recording ended".to_owned())
+        } else {
             // As wait(2) gives it.
-            _ => Ok(ExitStatus::from_raw(code << 8 | signal)),
+            Ok(ExitStatus::from_raw(code << 8 | signal))
         })
     }
 
     /// Starts a program, whose process group is then known.
-    fn start(&self, program: &mut Command, is_limited: bool) -> io::Result<(Child, Pid)> {
-        if is_limited && self.lock().is_over {
+    fn start(&self, program: &mut Command) -> io::Result<(Child, Pid)> {
+        if self.lock().is_over {
             return Err(io::Error::other("the recording is over"));
         }
         // Without the lock: its file may be on a disk that does not answer.
         let child = program.spawn()?;
         let group = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
-        if is_limited {
-            let mut groups = self.lock();
-            if groups.is_over {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            groups.running.push(group);
+        let mut groups = self.lock();
+        if groups.is_over {
+            let _ = kill_process_group(group, Signal::KILL);
         }
+        groups.running.push(group);
+        drop(groups);
         Ok((child, group))
     }
 
-    /// A program has ended: it is collected, once nothing is left in its process group. Whether all are over.
+    /// A program has ended, or does not although it was killed: it is collected, once nothing is left in its
+    /// process group. Whether all are over.
     fn has_ended(&self, child: Child, group: Pid) -> bool {
         let mut groups = self.lock();
         groups.running.retain(|known| *known != group);
@@ -253,8 +279,11 @@ fn is_late(program: Pid, limit: Duration) -> io::Result<bool> {
 
 /// Kills what a program that has ended has left in its process group, and collects it.
 fn end(mut left: Child) {
-    let _ = Pid::from_raw(left.id() as i32).map(|group| kill_process_group(group, Signal::KILL));
-    let _ = left.wait();
+    let Some(group) = Pid::from_raw(left.id() as i32) else { return };
+    let _ = kill_process_group(group, Signal::KILL);
+    if is_late(group, DYING).is_ok_and(|is_late| !is_late) {
+        let _ = left.wait();
+    }
 }
 
 /// The process groups in which processes run.
@@ -284,12 +313,12 @@ fn serve(server: &Server, commands: Vec<OsString>, folders: Folders) {
     if server.replier().reply(first.number, &Reply::default()).is_err() {
         return;
     }
-    let service = Arc::new(Service { commands, folders, output, programs: Programs::default() });
+    let service = Arc::new(Service { commands, folders, output, programs: Default::default() });
     while let Some(request) = server.next() {
         let (number, replier) = (request.number, server.replier());
         let Some(order) = decode(&request, service.commands.len()) else { break };
         if order.place == END {
-            service.programs.end();
+            service.programs[order.purpose as usize].end();
             let _ = replier.reply(number, &Reply::default());
             continue;
         }
@@ -303,7 +332,7 @@ fn serve(server: &Server, commands: Vec<OsString>, folders: Folders) {
             let _ = server.replier().reply(number, &Reply::new("there is no thread for it"));
         }
     }
-    service.programs.end();
+    service.programs.iter().for_each(Programs::end);
 }
 
 /// What the process that runs the programs was given at its start.
@@ -312,17 +341,18 @@ struct Service {
     folders: Folders,
     /// Where programs print to.
     output: OwnedFd,
-    programs: Programs,
+    /// By [`Purpose`].
+    programs: [Programs; 2],
 }
 
 impl Service {
     /// Runs a program, and gives why it has failed.
-    fn run(&self, Order { place, limit, path }: &Order) -> Option<String> {
+    fn run(&self, Order { place, purpose, limit, path }: &Order) -> Option<String> {
         if path.as_deref().is_some_and(|path| !self.folders.is_there(path)) {
             return Some("it is no folder of this session, is not there, or is a link".to_owned());
         }
         let command = &self.commands[*place as usize];
-        run(command, path.as_deref(), self.output.as_fd(), &self.programs, *limit)
+        run(command, path.as_deref(), self.output.as_fd(), &self.programs[*purpose as usize], *limit)
     }
 }
 
@@ -330,7 +360,8 @@ impl Service {
 struct Order {
     /// The program's number, or [`END`].
     place: u32,
-    limit: Option<Duration>,
+    purpose: Purpose,
+    limit: Duration,
     /// To be one of [`Folders`], which are absolute: no program takes them for an option.
     path: Option<PathBuf>,
 }
@@ -338,13 +369,14 @@ struct Order {
 fn decode(Request { bytes, files, .. }: &Request, commands: usize) -> Option<Order> {
     let mut fields = Fields::of(bytes);
     let place = fields.u32()?;
-    let limit = Some(fields.u64()?).filter(|limit| *limit > 0).map(Duration::from_millis);
+    let purpose = fields.u8()?;
+    let purpose = Purpose::ALL.into_iter().find(|known| *known as u8 == purpose)?;
+    let limit = Duration::from_millis(fields.u64()?);
     let path = Path::new(OsStr::from_bytes(fields.bytes(LONGEST)?));
     let path = (path != Path::new("")).then(|| path.to_owned());
     let is_known = (place as usize) < commands || place == END;
-    let is_limited = limit.is_none_or(|limit| limit <= PATIENCE);
-    let is_right = is_known && is_limited && fields.is_end() && files.is_empty();
-    is_right.then_some(Order { place, limit, path })
+    let is_right = is_known && limit <= MOST_TIME && fields.is_end() && files.is_empty();
+    is_right.then_some(Order { place, purpose, limit, path })
 }
 
 /// Runs a program with this output, which is also for its errors, and without the signals that its recorder
@@ -354,7 +386,7 @@ fn run(
     path: Option<&Path>,
     output: BorrowedFd<'_>,
     programs: &Programs,
-    limit: Option<Duration>,
+    limit: Duration,
 ) -> Option<String> {
     let file = || output.try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
     let mut program = Command::new(command);
@@ -388,6 +420,9 @@ mod tests {
     use std::os::fd::AsRawFd;
     use tracewing_testing::wait_until;
 
+    const ARCHIVE: Purpose = Purpose::Archive;
+    const LONG: Duration = MOST_TIME;
+
     /// One for this recorder's folder, which has it in another process.
     fn elsewhere(commands: &[&OsStr], output: &Path) -> Runner {
         let commands: Vec<OsString> = commands.iter().map(|command| (*command).to_owned()).collect();
@@ -407,7 +442,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = archive(place.path(), 1);
         for runner in [Runner::default(), elsewhere(&commands, place.path())] {
-            let run = |command: &str| runner.run(command.as_ref(), Some(&folder));
+            let run = |command: &str| runner.run(ARCHIVE, command.as_ref(), Some(&folder), LONG);
             assert_eq!(run("rmdir"), None);
             assert!(!folder.is_dir());
             assert_eq!(archive(place.path(), 1), folder);
@@ -421,16 +456,13 @@ mod tests {
     fn nothing_else_runs_in_the_other_process() {
         let place = tempfile::tempdir().unwrap();
         let start = || elsewhere(&["true".as_ref()], place.path());
-        assert_eq!(start().run("true".as_ref(), None), None);
-        assert!(start().run("false".as_ref(), None).unwrap().contains("not named"));
+        assert_eq!(start().run(ARCHIVE, "true".as_ref(), None, LONG), None);
+        assert!(start().run(ARCHIVE, "false".as_ref(), None, LONG).unwrap().contains("not named"));
         assert!(Runner::start(Vec::new(), Folders::default()).unwrap().helper().is_none());
         let ask = |runner: &Runner, place: u32, path: &[u8], files: &[BorrowedFd<'_>]| {
             let helper = runner.helper().unwrap();
-            let mut request = place.to_ne_bytes().to_vec();
-            request.extend(0_u64.to_ne_bytes());
-            request.put_bytes(path, LONGEST);
-            let number = helper.begin(&request, files).unwrap();
-            helper.wait(number, PATIENCE).map(|reply| reply.bytes).map_err(|error| error.kind())
+            let number = helper.begin(&request(place, ARCHIVE, LONG, path), files).unwrap();
+            helper.wait(number, LONG).map(|reply| reply.bytes).map_err(|error| error.kind())
         };
         let (here, moved) = (archive(place.path(), 1), archive(place.path(), 2));
         std::fs::remove_dir(&moved).unwrap();
@@ -456,8 +488,8 @@ mod tests {
         let script = place.path().join("hangs");
         std::fs::write(&script, "#!/bin/sh\nsleep 1000 &\necho $! > $1/pid\nwait\n").unwrap();
         rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
-        for (first, runner) in [(1, Runner::default()), (4, elsewhere(&[script.as_os_str()], place.path()))] {
-            let all = ["late", "ended", "more"];
+        for (first, runner) in [(1, Runner::default()), (5, elsewhere(&[script.as_os_str()], place.path()))] {
+            let all = ["late", "ended", "more", "other"];
             let at = |what: &str| all.iter().position(|one| *one == what).unwrap();
             let out = |what: &str| archive(place.path(), first + at(what));
             let started = |path: &Path| {
@@ -469,19 +501,24 @@ mod tests {
                 stat.is_ok_and(|stat| stat.contains(") Z ")) || !place_of(started(path).unwrap()).exists()
             };
             let short = Duration::from_secs(1);
-            let why = runner.run_limited(script.as_os_str(), Some(&out("late")), short).unwrap();
+            let run = |runner: &Runner, purpose, out: &Path, limit| {
+                runner.run(purpose, script.as_os_str(), Some(out), limit)
+            };
+            let why = run(&runner, ARCHIVE, &out("late"), short).unwrap();
             assert_eq!(why, "killed, since it ran for longer than 1 s");
             wait_until("what it has started is gone", || is_gone(&out("late")));
-            let (of_thread, path) = (runner.clone(), out("ended"));
-            let command = script.clone();
-            let thread =
-                std::thread::spawn(move || of_thread.run_limited(command.as_os_str(), Some(&path), PATIENCE));
-            wait_until("it runs", || started(&out("ended")).is_some());
-            runner.end_limited();
-            let why = thread.join().unwrap().unwrap();
-            assert_eq!(why, "killed, since it was not over when the recording ended");
+            std::thread::scope(|scope| {
+                let thread = scope.spawn(|| run(&runner, Purpose::Trigger, &out("ended"), LONG));
+                wait_until("it runs", || started(&out("ended")).is_some());
+                runner.end(ARCHIVE);
+                let why = run(&runner, Purpose::Trigger, &out("other"), short).unwrap();
+                assert_eq!(why, "killed, since it ran for longer than 1 s", "that was another purpose");
+                runner.end(Purpose::Trigger);
+                let why = thread.join().unwrap().unwrap();
+                assert_eq!(why, "killed, since it was not over when the recording ended");
+            });
             wait_until("what it has started is gone", || is_gone(&out("ended")));
-            let why = runner.run_limited(script.as_os_str(), Some(&out("more")), short).unwrap();
+            let why = run(&runner, Purpose::Trigger, &out("more"), short).unwrap();
             assert_eq!(why, "the recording is over");
         }
     }
@@ -495,14 +532,14 @@ mod tests {
         for (name, runner) in
             [("here", Runner::default()), ("there", elsewhere(&[script.as_os_str()], place.path()))]
         {
-            let left = [None, Some(PATIENCE)].map(|limit| {
-                let out = archive(place.path(), 1 + usize::from(limit.is_some()));
-                assert_eq!(runner.run_for(script.as_os_str(), Some(&out), limit), None);
+            let left = Purpose::ALL.map(|purpose| {
+                let out = archive(place.path(), 1 + purpose as usize);
+                assert_eq!(runner.run(purpose, script.as_os_str(), Some(&out), LONG), None);
                 std::fs::read_to_string(out.join("pid")).unwrap().trim().parse::<i32>().unwrap()
             });
             let lives = |pid: i32| Stat::of(tracewing_units::Pid(pid)).is_some_and(|stat| !stat.has_ended());
             assert!(left.iter().all(|pid| lives(*pid)), "{name}");
-            runner.end_limited();
+            runner.end_all();
             left.iter().for_each(|pid| wait_until("it is killed", || !lives(*pid)));
         }
     }
@@ -529,7 +566,7 @@ mod tests {
         }
         let programs = Arc::new(Programs::default());
         let (starting, ending) = (programs.clone(), programs.clone());
-        let started = std::thread::spawn(move || starting.run(&mut program, Some(PATIENCE)));
+        let started = std::thread::spawn(move || starting.run(&mut program, LONG));
         rustix::io::read(&is_there, &mut [0; 1]).unwrap();
         let ended = std::thread::spawn(move || ending.end());
         wait_until("the end does not wait", || ended.is_finished());
@@ -561,17 +598,17 @@ mod tests {
         rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
         let (runner, out) = (Runner::default(), place.path().join("out"));
         for _ in 0..=MOST_LEFT {
-            assert_eq!(runner.run(script.as_os_str(), Some(&out)), None);
+            assert_eq!(runner.run(ARCHIVE, script.as_os_str(), Some(&out), LONG), None);
         }
-        assert_eq!(runner.run("true".as_ref(), None), None, "it leaves none");
-        let left = runner.here.lock().left.iter().map(Child::id).collect::<Vec<_>>();
+        assert_eq!(runner.run(ARCHIVE, "true".as_ref(), None, LONG), None, "it leaves none");
+        let left = runner.here[0].lock().left.iter().map(Child::id).collect::<Vec<_>>();
         assert_eq!(left.len(), MOST_LEFT);
         let text = std::fs::read_to_string(&out).unwrap();
         let pids: Vec<i32> = text.lines().map(|line| line.parse().unwrap()).collect();
         let lives = |pid: i32| Stat::of(tracewing_units::Pid(pid)).is_some_and(|stat| !stat.has_ended());
         wait_until("the first one is killed", || !lives(pids[0]));
         assert!(pids[1..].iter().all(|pid| lives(*pid)));
-        runner.end_limited();
+        runner.end(ARCHIVE);
         pids.iter().for_each(|pid| wait_until("it is killed", || !lives(*pid)));
     }
 
@@ -587,7 +624,7 @@ mod tests {
         rustix::fs::chmod(&script, rustix::fs::Mode::RWXU).unwrap();
         for runner in [Runner::default(), elsewhere(&[script.as_os_str()], place.path())] {
             let out = archive(place.path(), 1);
-            assert_eq!(runner.run(script.as_os_str(), Some(&out)), None);
+            assert_eq!(runner.run(ARCHIVE, script.as_os_str(), Some(&out), LONG), None);
             let status = std::fs::read_to_string(out.join("status")).unwrap();
             assert!(status.contains("SigBlk:\t0000000000000000\n"), "{status}");
         }

@@ -35,6 +35,8 @@ const PATIENCE_WITH_ALL: Duration = Duration::from_secs(10);
 const IMPATIENCE: Duration = Duration::from_millis(20);
 /// Time that it has to write a snapshot, or the rest of an archive.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(120);
+/// More time for the end, once it does not wait for the command of `--on-archive` any more.
+const END_PATIENCE: Duration = Duration::from_secs(20);
 /// Time that it has to make a change: longer than it waits for its programs.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -278,7 +280,7 @@ impl Running {
         let mut buffer = vec![0; LARGEST_ANSWER];
         self.ask(&Question::Status.encode(), PATIENCE, &mut buffer)?;
         pidfd_send_signal(&process, Signal::TERM).map_err(|_| gone())?;
-        Ok(Ending(process))
+        Ok(Ending { process, until: Instant::now() + SNAPSHOT_PATIENCE })
     }
 
     /// Changes the recording, and waits until its programs have confirmed that, for some seconds at most.
@@ -386,23 +388,33 @@ impl Running {
 
 /// A recorder that is ending.
 #[derive(Debug)]
-pub struct Ending(OwnedFd);
+pub struct Ending {
+    process: OwnedFd,
+    until: Instant,
+}
 
 impl Ending {
-    /// Waits until it has written the rest.
+    /// Waits until it has written the rest, and the command of `--on-archive` has ended, which is killed if
+    /// that takes too long.
     ///
     /// # Errors
     /// It takes too long.
     pub fn wait(&self, of: &Running) -> Result<(), AskError> {
-        let until = Instant::now() + SNAPSHOT_PATIENCE;
-        while is_alive(&self.0) {
-            let left = until.saturating_duration_since(Instant::now());
-            let Some(left) = Timespec::try_from(left).ok().filter(|_| !left.is_zero()) else {
-                return Err(AskError::NoEnd(of.pid));
-            };
-            let _ = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&left));
+        if self.has_ended_by(self.until) {
+            return Ok(());
         }
-        Ok(())
+        // It waits for nothing any more then.
+        let _ = pidfd_send_signal(&self.process, Signal::TERM);
+        if self.has_ended_by(Instant::now() + END_PATIENCE) { Ok(()) } else { Err(AskError::NoEnd(of.pid)) }
+    }
+
+    fn has_ended_by(&self, until: Instant) -> bool {
+        while is_alive(&self.process) {
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(left) = Timespec::try_from(left).ok().filter(|_| !left.is_zero()) else { return false };
+            let _ = poll(&mut [PollFd::new(&self.process, PollFlags::IN)], Some(&left));
+        }
+        true
     }
 }
 

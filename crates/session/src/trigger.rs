@@ -24,7 +24,7 @@ use programs::Programs;
 use crate::ask::{AskError, Running};
 use crate::change::Change;
 use crate::options::{Action, Trigger, When};
-use crate::runner::Runner;
+use crate::runner::{Purpose, Runner};
 use crate::running::Recordings;
 
 /// How long what is being done may take at the end of the recording, what programs may take of that, and how
@@ -103,7 +103,7 @@ impl Firing {
         // Without an end of what they have to say, triggers are at work.
         let mut at_work = ending;
         at_work.retain(|(.., said)| !Self::rest(said, begin + ENDING_OF_PROGRAMS, &mut lines));
-        at_work.iter().for_each(|(_, runner, _)| runner.end_limited());
+        at_work.iter().for_each(|(_, runner, _)| runner.end(Purpose::Trigger));
         let until = (begin + ENDING).max(Instant::now() + KILLING);
         for (name, _, said) in at_work {
             if !Self::rest(&said, until, &mut lines) {

@@ -137,6 +137,8 @@ pub struct Figures {
     pub bytes: u64,
     /// Archives or snapshots that are on the disk no more.
     pub removed: Removed,
+    /// The command for each archive; `None` if there is none.
+    pub commands: Option<Commands>,
     /// Snapshots so far.
     pub snapshots: u32,
     /// Programs that take part at present.
@@ -160,6 +162,19 @@ pub struct Removed {
     pub bytes: u64,
 }
 
+/// For how many archives the command of `--on-archive` was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Commands {
+    /// It has ended, or was killed.
+    pub run: u64,
+    /// Of these, it has failed.
+    pub failed: u64,
+    /// The archive was removed before.
+    pub skipped: u64,
+    /// It runs, or is to be run.
+    pub waiting: u64,
+}
+
 /// The buffer that the kernel has for each CPU, as it has made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelBuffers {
@@ -172,13 +187,27 @@ pub struct KernelBuffers {
 }
 
 impl Figures {
-    const SIZE: usize = 7 * 8 + 4 * 4 + 4;
+    const SIZE: usize = 11 * 8 + 4 * 4 + 5;
 
     fn encode(&self, out: &mut Output<'_>) -> Result<(), WireError> {
         let Removed { count, events, bytes } = self.removed;
-        [self.elapsed, self.events, self.lost, self.bytes, count, events, bytes]
-            .into_iter()
-            .try_for_each(|value| out.u64(value))?;
+        let Commands { run, failed, skipped, waiting } = self.commands.unwrap_or_default();
+        [
+            self.elapsed,
+            self.events,
+            self.lost,
+            self.bytes,
+            count,
+            events,
+            bytes,
+            run,
+            failed,
+            skipped,
+            waiting,
+        ]
+        .into_iter()
+        .try_for_each(|value| out.u64(value))?;
+        out.u8(self.commands.is_some().into())?;
         out.u32(self.snapshots)?;
         out.u32(self.programs)?;
         out.u32(self.kernel.sub_buffers)?;
@@ -189,12 +218,21 @@ impl Figures {
     }
 
     fn decode(input: &mut Input<'_>) -> Result<Self, WireError> {
+        let (elapsed, events, lost, bytes) = (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
+        let removed = Removed { count: input.u64()?, events: input.u64()?, bytes: input.u64()? };
+        let commands = Commands {
+            run: input.u64()?,
+            failed: input.u64()?,
+            skipped: input.u64()?,
+            waiting: input.u64()?,
+        };
         let mut this = Self {
-            elapsed: input.u64()?,
-            events: input.u64()?,
-            lost: input.u64()?,
-            bytes: input.u64()?,
-            removed: Removed { count: input.u64()?, events: input.u64()?, bytes: input.u64()? },
+            elapsed,
+            events,
+            lost,
+            bytes,
+            removed,
+            commands: (input.u8()? != 0).then_some(commands),
             snapshots: input.u32()?,
             programs: input.u32()?,
             ..Self::default()

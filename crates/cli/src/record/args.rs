@@ -269,6 +269,11 @@ pub struct RotateArgs {
         conflicts_with = "flight_recorder")]
     pub on_archive: Option<String>,
 
+    /// Kill the command of --on-archive if it runs for longer than SECONDS (at least 1) for one archive
+    #[arg(long, value_name = "SECONDS", value_parser = parse_period, default_value = "600",
+        conflicts_with = "flight_recorder")]
+    pub on_archive_limit: Duration,
+
     /// Remove the oldest archives, or snapshots of a flight recorder, so that all together have at most SIZE
     /// (at least 512K). Without --rotate-size, an archive ends when it has an eighth of that
     #[arg(long, value_name = "SIZE", value_parser = parse_total_size)]

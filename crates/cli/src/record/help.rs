@@ -66,7 +66,8 @@ snapshot` and tracewing::snapshot() always do.
 With --rotate-size, --rotate-every and `tracewing rotate`, the trace is divided into archives below -o: \
 archives/BEGIN-1, archives/BEGIN-2, and so on, where BEGIN is a time in UTC. Each is a complete trace folder with what \
 was recorded since the one before, and begins with a state dump. Programs notice nothing, and no event is lost between \
-archives, or in two of them. --on-archive runs a command for each archive that is complete; with --total-size, \
+archives, or in two of them. --on-archive runs a command for each archive that is complete, for at \
+most --on-archive-limit seconds; with --total-size, \
 --max-size and --keep, the oldest ones are removed. Commands that read recordings take one of them, several, or the folder of the whole.
 
 With --on-full overwrite, a full buffer loses its oldest sub-buffer instead of the new event. The number of lost \

@@ -20,7 +20,7 @@ use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::Options;
 use tracewing_session::options::{
-    Action, Attach, ContextField, KernelGeometry, Rotate, Sharing, Trigger, When,
+    Action, ArchiveCommand, Attach, ContextField, KernelGeometry, Rotate, Sharing, Trigger, When,
 };
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
@@ -166,7 +166,7 @@ fn attach(args: &Args) -> Result<Option<Attach>> {
 
 /// When the trace is divided into archives, and how many are kept.
 fn rotate(args: &RotateArgs) -> Result<Rotate> {
-    let RotateArgs { rotate_size, rotate_every, on_archive, total_size, max_size, keep, session_size } = args;
+    let RotateArgs { rotate_size, rotate_every, total_size, max_size, keep, session_size, .. } = args;
     let least = |sizes: [Option<u64>; 2]| sizes.into_iter().flatten().min();
     let own = least([*max_size, *total_size]);
     let total = least([own, *session_size]);
@@ -185,7 +185,10 @@ fn rotate(args: &RotateArgs) -> Result<Rotate> {
         total: own,
         keep: *keep,
         shared: *session_size,
-        command: on_archive.as_ref().map(Into::into),
+        command: args
+            .on_archive
+            .as_ref()
+            .map(|program| ArchiveCommand { program: program.into(), limit: args.on_archive_limit }),
     })
 }
 
@@ -317,6 +320,7 @@ mod tests {
                 rotate_size: None,
                 rotate_every: None,
                 on_archive: None,
+                on_archive_limit: Duration::MAX,
                 total_size: total.map(|size| size * MIB),
                 max_size: max.map(|size| size * MIB),
                 keep: keep.and_then(NonZeroUsize::new),

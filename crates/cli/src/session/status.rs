@@ -17,7 +17,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
-use tracewing_abi::message::snapshot::KernelBuffers;
+use tracewing_abi::message::snapshot::{Commands, KernelBuffers};
 use tracewing_session::MOST_RECORDERS;
 use tracewing_session::running::{Recordings, Running, Silent};
 use tracewing_units::{Duration as Nanoseconds, Pid};
@@ -98,6 +98,11 @@ impl Row {
 }
 
 impl Row {
+    fn command(&self, figure: fn(&Commands) -> u64) -> Cell {
+        let commands = self.running.as_ref().and_then(|one| one.figures.commands);
+        commands.map_or(Cell::None, |commands| Cell::Count(figure(&commands)))
+    }
+
     fn kernel(&self, figure: fn(&KernelBuffers) -> Cell) -> Cell {
         let kernel = self.running.as_ref().map(|one| &one.figures.kernel);
         kernel.filter(|kernel| kernel.sub_buffers > 0).map_or(Cell::None, figure)
@@ -139,6 +144,12 @@ fn columns() -> Vec<Column<Row>> {
             => row.figure(|one| {
                 row.earlier.map_or(Cell::None, |earlier| Cell::Bytes(one.figures.removed.bytes + earlier.bytes))
             });
+        number "archives run" "on_archive_run" low, "archives for which the command of --on-archive has ended"
+            => row.command(|command| command.run);
+        number "run failed" "on_archive_failed" low, "for how many of these it has failed" => row.command(|it| it.failed);
+        number "run skipped" "on_archive_skipped" low, "archives that were removed before it was run for them"
+            => row.command(|command| command.skipped);
+        number "to run" "on_archive_waiting" low, "for how many it is still to be run" => row.command(|it| it.waiting);
         share "full" "fullest" normal, "how full the fullest buffer was at the last look at it"
             => row.figure(|one| Cell::Share(f64::from(one.figures.fullest) / 100.0));
         number "kernel buffers" "kernel_sub_buffers" low,
@@ -211,6 +222,14 @@ fn complain(rows: &[Row]) -> ExitCode {
         if let Some(why) = row.unknown.as_ref().filter(|why| is_new(&row.session, why)) {
             print_warning(&format!("{}: {why}", row.session));
             status = ExitCode::FAILURE;
+        }
+        let commands = row.running.as_ref().and_then(|one| one.figures.commands);
+        if let Some(Commands { skipped: 1.., waiting, .. }) = commands {
+            print_warning(&format!(
+                "{}: archives were removed before the command of --on-archive was run for them: it is too slow, or \
+                 hangs ({waiting} to be run; see the columns on_archive_run, on_archive_failed and on_archive_skipped)",
+                recorders::called(&row.session, &row.channel)
+            ));
         }
         if row.is_crowded_out {
             print_warning(&format!(

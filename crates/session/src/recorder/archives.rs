@@ -73,7 +73,7 @@ impl Recorder<'_> {
 
     fn look_at_command(&mut self) {
         let command = self.archives.as_mut().and_then(|archives| archives.on_archive.as_mut());
-        command.and_then(OnArchive::look).into_iter().for_each(|line| self.join.note(line));
+        command.map(OnArchive::look).into_iter().flatten().for_each(|line| self.join.note(line));
     }
 
     /// Removes old archives if there are too many bytes in all, of which the present one has so many.
@@ -89,14 +89,15 @@ impl Recorder<'_> {
     /// After the recording: waits for the command of `--on-archive`, until a signal comes. Gives how often it
     /// was run.
     pub(super) fn finish_commands(&mut self) -> Option<CommandTotals> {
-        let stop = self.course.stop;
+        let asked = self.course.asked;
         let mut is_said = false;
         loop {
             self.look_at_command();
             let command = self.archives.as_mut()?.on_archive.as_mut()?;
             let Some((number, _)) = command.working_on() else { break };
-            if self.course.stop != stop {
-                command.skip_all();
+            if self.course.asked != asked {
+                let line = command.skip_all();
+                self.join.note(line);
                 break;
             }
             if !std::mem::replace(&mut is_said, true) {

@@ -184,6 +184,7 @@ impl Recorder<'_> {
             is_lost_unknown,
             bytes,
             removed: self.removed(),
+            commands: self.archives.as_ref().and_then(Archives::commands),
             snapshots: self.flight.as_ref().map_or(0, |flight| flight.totals.taken),
             programs: programs.len() as u32,
             fullest: self.fullest(),

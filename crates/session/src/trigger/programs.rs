@@ -10,7 +10,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use crate::options::{Action, Trigger};
-use crate::runner::Runner;
+use crate::runner::{Purpose, Runner};
 
 /// How long a program may run.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -81,7 +81,7 @@ fn set(busy: &Busy, to: Option<u64>) -> Option<u64> {
 
 /// Runs one, and says how it ended.
 fn run(name: &str, runner: &Runner, (command, folder): &(OsString, Option<PathBuf>)) -> String {
-    let failed = runner.run_limited(command, folder.as_deref(), LIMIT);
+    let failed = runner.run(Purpose::Trigger, command, folder.as_deref(), LIMIT);
     let command = command.display();
     match failed {
         None => format!("{name}fired: {command} has run"),
