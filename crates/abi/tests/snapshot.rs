@@ -3,7 +3,8 @@
 
 use proptest::prelude::*;
 use tracewing_abi::message::snapshot::{
-    Asker, Commands, Figures, KernelBuffers, LARGEST_ANSWER, LONGEST_TEXT, Question, Removed, Status, Taken,
+    Asker, Commands, Figures, KernelBuffers, LARGEST_ANSWER, LONGEST_TEXT, LeftOut, Question, Removed,
+    Status, Taken,
 };
 use tracewing_abi::message::{Hello, Joining, MAX_MESSAGE};
 
@@ -49,7 +50,7 @@ fn long_texts_are_cut_between_characters() {
         command: &long,
         output: &long,
     };
-    assert_eq!(status.encode(&mut buffer), Ok(129 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
+    assert_eq!(status.encode(&mut buffer), Ok(145 + 4 * Status::PROCESSES + 3 * LONGEST_TEXT));
 }
 
 proptest! {
@@ -71,6 +72,7 @@ proptest! {
             fullest: n as u8,
             is_paused: !flight,
             kernel: KernelBuffers { sub_buffers: pid, sub_buffer_bytes: !pid, overwrites: flight },
+            left_out: LeftOut { notes: n / 13, programs: !n / 13 },
         };
         let name = &text[..text.floor_char_boundary(9)];
         let is_flight_recorder = flight;

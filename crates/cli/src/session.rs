@@ -8,12 +8,14 @@
 //! |---|---|
 //! | `definition` | a session: its channels with their options, as TOML |
 //! | `store` | where the sessions of this user are |
+//! | `buffers` | where their recorders have buffers that are files |
 //! | `earlier` | what earlier starts have left, and what of it goes |
 //! | `ended` | why a recorder has ended by itself |
 //! | `recorders` | starts and stops the recorders of channels |
 //! | `status` | what they do, as a table |
 //! | `service` | keeps sessions started |
 
+mod buffers;
 mod definition;
 mod earlier;
 mod ended;
@@ -299,10 +301,7 @@ fn print_options(kind: &str, all: &BTreeMap<String, toml::Table>, format: TextFo
 
 impl Which {
     fn of(&self, store: &Store) -> Result<Definition> {
-        match &self.session {
-            Some(name) => store.get(name),
-            None => store.only(),
-        }
+        store.get(&store.named(self.session.as_deref())?)
     }
 }
 
@@ -348,8 +347,8 @@ fn change(
 
 fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
     let mut out = screen::stdout(format.into());
-    let sessions = store.all()?;
-    if sessions.is_empty() && format == TextFormat::Text {
+    let (sessions, is_whole) = store.all()?;
+    if sessions.is_empty() && is_whole && format == TextFormat::Text {
         print_note(&mut out, "there are no sessions: `tracewing session create NAME` describes one")?;
     }
     for definition in sessions {
@@ -372,22 +371,20 @@ fn list(store: &Store, format: TextFormat) -> Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn stop(store: &Store, which: &Which) -> Result<ExitCode> {
     let definition = which.of(store)?;
     let status = recorders::stop(&store.lock()?, &definition)?;
-    warn_of_service(store, &definition);
+    if definition.start == Start::Always {
+        warn_of_service(store, &definition.name);
+    }
     Ok(status)
 }
 
 /// Says that a service starts the session again, if one runs that has it.
-fn warn_of_service(store: &Store, definition: &Definition) {
-    let name = &definition.name;
-    if definition.start == Start::OnDemand {
-        return;
-    }
+fn warn_of_service(store: &Store, name: &str) {
     if let Some(folder) = store.served_from(name).filter(|folder| store.serve(folder).is_err()) {
         print_warning(&format!(
             "a service starts {name} again: to end it, remove its file from {} first",
@@ -398,15 +395,28 @@ fn warn_of_service(store: &Store, definition: &Definition) {
 
 fn destroy(store: &Store, which: &Which) -> Result<ExitCode> {
     let locked = store.lock()?;
-    let definition = which.of(store)?;
-    let found = recorders::find(&definition);
-    let status = match found.is_empty() {
-        true if recorders::report_ended(&definition, &found) => ExitCode::FAILURE,
-        true => ExitCode::SUCCESS,
-        false => recorders::stop(&locked, &definition)?,
+    let name = store.named(which.session.as_deref())?;
+    let (status, start) = match store.get(&name) {
+        Ok(definition) => {
+            let found = recorders::find(&definition);
+            let status = match found.is_empty() {
+                true if recorders::report_ended(&definition, &found) => ExitCode::FAILURE,
+                true => ExitCode::SUCCESS,
+                false => recorders::stop(&locked, &definition)?,
+            };
+            (status, definition.start)
+        }
+        // Its recorders are known by its name.
+        Err(error) if store::is_invalid(&error) => {
+            print_warning(&format!("{error:#}"));
+            (recorders::stop_named(&name)?, Start::Always)
+        }
+        Err(error) => return Err(error),
     };
-    warn_of_service(store, &definition);
-    locked.remove(&definition.name)?;
+    if start == Start::Always {
+        warn_of_service(store, &name);
+    }
+    locked.remove(&name)?;
     Ok(status)
 }
 

@@ -71,6 +71,9 @@ pub struct Description {
     pub changes: Vec<ChangeDescription>,
     /// The programs that joined, in the order of joining.
     pub processes: Vec<ProcessDescription>,
+    /// Of a rotated recording: how many programs were listed here before, and are listed only in archives.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forgotten_processes: usize,
     /// The streams of programs' events.
     pub user_streams: Vec<StreamSummary>,
     /// The streams of the kernel's events.
@@ -99,6 +102,11 @@ pub struct Description {
     /// What all of them amount to, also those that are no longer listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive_totals: Option<AllArchives>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Which part of a recording an archive has.
@@ -252,6 +260,7 @@ impl Description {
             asked_for: Vec::new(),
             changes: Vec::new(),
             processes: Vec::new(),
+            forgotten_processes: 0,
             user_streams: Vec::new(),
             kernel_streams: Vec::new(),
             profile_streams: Vec::new(),

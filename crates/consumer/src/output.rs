@@ -179,8 +179,9 @@ impl Replacer<'_> {
         self.state.set(self.state.get() + u64::from(self.of_state.has(id)));
     }
 
-    /// What is written of a block of so many events.
-    fn counted(&self, events: u64) -> Counted {
+    /// What is written of a block of so many events, of which these are left out or lost.
+    fn counted(&self, events: u64, Replaced { left_out, lost }: Replaced) -> Counted {
+        let events = events.saturating_sub(lost + left_out);
         let state = self.state.get().min(events);
         Counted { events: events - state, state }
     }
@@ -281,24 +282,23 @@ impl Output {
             is_needed: Cell::new(insider.is_some()),
             state: Cell::new(0),
         };
-        let mut lost = 0;
+        let mut replaced = Replaced::default();
         let Some(way) = &mut self.way else { return Ok(None) };
         let len = match way {
             Way::Direct { stream, count } => {
                 // SAFETY: the chunk lies in the region's mapping and is not released before the call's end.
-                let (mut events, len) = unsafe { whole_events(chunk.bytes(), |id| replacer.note(id)) };
+                let (events, len) = unsafe { whole_events(chunk.bytes(), |id| replacer.note(id)) };
                 if replacer.is_needed.get() {
                     let mut block = Vec::new();
                     memory.copy_into(&mut block, chunk.bytes().first(len));
-                    let Some(replaced) = replacer.replace(&mut block) else { return Ok(None) };
-                    lost = replaced.lost;
-                    events = events.saturating_sub(replaced.lost + replaced.left_out);
+                    let Some(all) = replacer.replace(&mut block) else { return Ok(None) };
+                    replaced = all;
                     stream.write(&block, in_file)?;
                 } else {
                     // SAFETY: as above, and `len` is at most the chunk's.
                     unsafe { stream.write_shared(chunk.bytes().first(len), in_file)? };
                 }
-                count.add(replacer.counted(events));
+                count.add(replacer.counted(events, replaced));
                 len
             }
             Way::Queued { stream, writer, pushed } => {
@@ -306,21 +306,19 @@ impl Output {
                 let mut block = writer.block();
                 memory.copy_into(&mut block, chunk.bytes());
                 // SAFETY: these are the block's own bytes.
-                let (mut events, len) =
-                    unsafe { whole_events(block.as_slice().into(), |id| replacer.note(id)) };
+                let (events, len) = unsafe { whole_events(block.as_slice().into(), |id| replacer.note(id)) };
                 block.truncate(len);
                 if replacer.is_needed.get() {
-                    let Some(replaced) = replacer.replace(&mut block) else { return Ok(None) };
-                    lost = replaced.lost;
-                    events = events.saturating_sub(replaced.lost + replaced.left_out);
+                    let Some(all) = replacer.replace(&mut block) else { return Ok(None) };
+                    replaced = all;
                 }
                 *pushed += 1;
-                writer.push(stream, block, replacer.counted(events), in_file);
+                writer.push(stream, block, replacer.counted(events, replaced), in_file);
                 len
             }
         };
         self.note(times);
-        Ok(Some(Appended { len, lost }))
+        Ok(Some(Appended { len, lost: replaced.lost }))
     }
 
     /// Appends events of the recorder's own as a packet.

@@ -47,8 +47,9 @@ impl From<Errno> for Absent {
 /// A connection to a recorder, its process id, and its process.
 pub(crate) type Connection = (OwnedFd, Pid, OwnedFd);
 
-/// A connection to the recorder of a user with this folder, on which nothing takes longer than `patience`.
-pub(crate) fn connection(folder: &Path, user: u32, patience: Duration) -> Result<Connection, Absent> {
+/// A connection to the recorder of a user with this folder, on which nothing takes longer than `patience`, or
+/// without it nothing waits at all.
+pub(crate) fn connection(folder: &Path, user: u32, patience: Option<Duration>) -> Result<Connection, Absent> {
     const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = openat(CWD, folder, flags, Mode::empty())?;
@@ -61,10 +62,13 @@ pub(crate) fn connection(folder: &Path, user: u32, patience: Duration) -> Result
     {
         return Err(Absent::NoRecorder);
     }
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    // Also of the time that a full backlog may take.
-    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(patience))?;
+    let waits = if patience.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | waits, None)?;
+    if patience.is_some() {
+        // Also of the time that a full backlog may take.
+        set_socket_timeout(&socket, Timeout::Send, patience)?;
+        set_socket_timeout(&socket, Timeout::Recv, patience)?;
+    }
     connect(&socket, &socket::within(&folder, CONTROL_SOCKET)?).map_err(|error| match error {
         // Those that have asked before still wait.
         Errno::AGAIN => match holder(&of_folder) {
@@ -128,7 +132,7 @@ mod tests {
     fn one_that_accepts_no_connection_is_there_all_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let user = getuid().as_raw();
-        let connected = || connection(folder.path(), user, BRIEFLY);
+        let connected = || connection(folder.path(), user, Some(BRIEFLY));
         assert_eq!(connected().unwrap_err(), Absent::NoRecorder, "no socket");
         let opened = openat(CWD, folder.path(), socket::FOLDER, Mode::empty()).unwrap();
         let (listener, address) = (socket(), socket::within(&opened, CONTROL_SOCKET).unwrap());

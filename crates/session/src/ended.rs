@@ -15,7 +15,6 @@ pub(crate) struct Ended {
     streams: BTreeMap<String, StreamSummary>,
     pub losses: Vec<LossRange>,
     pub overwritten: Vec<OverwrittenRange>,
-    pub damages: Vec<String>,
 }
 
 impl Ended {
@@ -32,16 +31,21 @@ impl Ended {
             }
         }
         drain.losses().cloned().for_each(|range| self.lose(range));
-        self.overwritten.extend(drain.overwritten().cloned());
-        self.damages.extend(drain.damages());
+        drain.overwritten().cloned().for_each(|range| self.overwrite(range));
     }
 
     /// Adds what was overwritten.
     pub(crate) fn overwrite(&mut self, range: OverwrittenRange) {
-        let is_full = self.overwritten.len() >= MOST_RANGES;
-        match self.overwritten.last_mut() {
-            Some(last) if is_full => last.extend(&range),
-            _ => self.overwritten.push(range),
+        let is_same = |known: &&mut OverwrittenRange| {
+            (&known.stream, known.events.is_some()) == (&range.stream, range.events.is_some())
+        };
+        if self.overwritten.len() >= MOST_RANGES
+            && let Some(known) = self.overwritten.iter_mut().rev().find(is_same)
+        {
+            known.events = known.events.zip(range.events).map(|(one, other)| one.saturating_add(other));
+            known.extend(&range);
+        } else {
+            self.overwritten.push(range);
         }
     }
 
@@ -68,5 +72,32 @@ impl Ended {
     /// The streams, by name.
     pub(crate) fn streams(&self) -> Vec<StreamSummary> {
         self.streams.values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracewing_units::Cycles;
+
+    #[test]
+    fn ranges_beyond_the_most_extend_those_of_their_streams() {
+        let mut ended = Ended::default();
+        let range = |stream: &str, at: u64| OverwrittenRange {
+            stream: stream.to_owned(),
+            sub_buffers: 1,
+            bytes: 10,
+            events: None,
+            begin: Cycles(at),
+            end: Cycles(at),
+        };
+        (0..MOST_RANGES as u64).for_each(|at| ended.overwrite(range(["a", "b"][at as usize % 2], at)));
+        (0..7).for_each(|_| ended.overwrite(range("a", 1 << 40)));
+        assert_eq!(ended.overwritten.len(), MOST_RANGES);
+        let of = |stream: &str| {
+            let ranges = ended.overwritten.iter().filter(|range| range.stream == stream);
+            ranges.map(|range| range.sub_buffers).sum::<u64>()
+        };
+        assert_eq!((of("a"), of("b")), (MOST_RANGES as u64 / 2 + 7, MOST_RANGES as u64 / 2));
     }
 }

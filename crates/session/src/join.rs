@@ -1,7 +1,9 @@
 //! What programs get when they join: buffers, ids for their classes, and a line in the recording's
-//! description. Which of their classes are enabled is decided in `decide`.
+//! description. Which of their classes are enabled is decided in `decide`; what the description lists is
+//! bounded in `lists`.
 
 mod decide;
+mod lists;
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
@@ -12,22 +14,20 @@ use tracewing_abi::message::{Answer, Hello, Joining};
 use tracewing_abi::region::VERSION;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::TraceClock;
-use tracewing_consumer::description::{Description, ProcessDescription};
+use tracewing_consumer::description::Description;
 use tracewing_units::{Pid, Timestamp};
 
 use crate::client::{Decided, Host, time_of_day};
 use crate::credentials::Peer;
 use crate::limits::Limits;
 use crate::not_joined::NotJoined;
+use crate::options::Listed;
 use crate::program::Program;
 use crate::regions::{Joined, Regions};
 use crate::rules::RecordingRules;
 
-/// Joined programs that are described one by one; bounds the description of a recording of a very large
-/// build.
-const MOST_PROCESSES: usize = 100_000;
-/// Notes that are kept, but for those of the recording's end.
-const MOST_NOTES: usize = 1000;
+use lists::Lists;
+
 /// Bytes of a class's description that count as one class more.
 const CLASS_BYTES: usize = 1024;
 
@@ -49,8 +49,8 @@ pub(crate) struct Join {
     pub parents: BTreeSet<Pid>,
     /// Whether a program is not recorded because the disk has no room for the file of its buffers.
     pub lacked_disk_space: bool,
-    /// Lines about processes that had no room.
-    left_out: u64,
+    /// What is so with the lists of programs and notes.
+    pub lists: Lists,
 }
 
 impl Join {
@@ -61,10 +61,11 @@ impl Join {
         classes: Classes,
         rules: RecordingRules,
         description: Description,
+        listed: Listed,
     ) -> Self {
         let limits = Limits::new(getuid().as_raw());
         let (programs, makers, parents) = (HashMap::new(), BTreeSet::new(), BTreeSet::new());
-        let (error, lacked_disk_space, left_out) = (None, false, 0);
+        let (error, lacked_disk_space, lists) = (None, false, Lists::of(listed));
         Self {
             clock,
             regions,
@@ -77,43 +78,7 @@ impl Join {
             makers,
             parents,
             lacked_disk_space,
-            left_out,
-        }
-    }
-
-    /// Keeps a line for the user: why a process is not recorded.
-    pub(crate) fn note_of(&mut self, peer: Peer, reason: &str) {
-        let (pid, name) = Program::of(peer.pid).identity();
-        let name = if name.is_empty() { name } else { format!(" ({name})") };
-        self.line_of(peer, format!("process {pid}{name} is not recorded: {reason}"));
-    }
-
-    /// Keeps a line for the user that a process has caused, if it has not caused too many.
-    fn line_of(&mut self, peer: Peer, line: String) {
-        if self.description.notes.contains(&line) {
-            return;
-        }
-        if self.limits.notes.take(peer, 1) {
-            self.note(line);
-        } else {
-            self.left_out += 1;
-        }
-    }
-
-    /// At the end: what has had no room so far.
-    pub(crate) fn note_left_out(&mut self) {
-        let notes = &mut self.description.notes;
-        notes.extend(self.classes.refusals());
-        if self.left_out > 0 {
-            notes.push(format!("{} more notes on processes are left out", self.left_out));
-        }
-    }
-
-    /// Keeps a line for the user.
-    pub(crate) fn note(&mut self, line: String) {
-        let notes = &mut self.description.notes;
-        if notes.len() < MOST_NOTES && !notes.contains(&line) {
-            notes.push(line);
+            lists,
         }
     }
 
@@ -161,18 +126,12 @@ impl Host for Join {
     /// A program may have several agents, of libraries that each bring one: it is one program. Once it has
     /// executed another file, or another process has its number, it is another one.
     fn joined(&mut self, peer: Peer, hello: &Hello) {
-        if hello.joining != Joining::Program || self.description.processes.len() >= MOST_PROCESSES {
+        if hello.joining != Joining::Program {
             return;
         }
         let program = Program::of(peer.pid);
-        let pid = program.pid;
-        let is_new = self.programs.get(&pid).is_none_or(|last| *last != program);
-        if is_new && self.limits.programs.take(peer, 1) {
-            let note = self.rules.note_on_numbers(&program);
-            note.into_iter().for_each(|note| self.line_of(peer, note));
-            self.programs.insert(pid, program);
-            let joined = ProcessDescription::of(pid, peer.uid, self.clock.now());
-            self.description.processes.push(joined);
+        if self.programs.get(&program.pid).is_none_or(|last| *last != program) {
+            self.list(peer, program);
         }
     }
 

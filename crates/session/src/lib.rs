@@ -21,6 +21,7 @@
 //! | `processes` | processes that ran already and are recorded |
 //! | `ask` | a running recording, as other processes see it |
 //! | `contact` | connections to them |
+//! | `survey` | asks them all at once |
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
 //! | [`change`] | changes of a running recording |
 //! | `limits` | what a process, a user and all users may take |
@@ -123,6 +124,7 @@ mod share;
 mod shared;
 mod signals;
 mod socket;
+mod survey;
 mod system;
 mod threads;
 mod timers;

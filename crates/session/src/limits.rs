@@ -124,7 +124,8 @@ impl Quota {
     }
 }
 
-fn exists(pid: Pid) -> bool {
+/// Whether a process has this id.
+pub(crate) fn exists(pid: Pid) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 

@@ -208,6 +208,23 @@ pub enum KernelGeometry {
     Same,
 }
 
+/// How much a recording lists at the same time. One that is rotated forgets the oldest once complete archives
+/// have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// Programs that have joined; of complete archives, a tenth of that stays.
+    pub programs: usize,
+    /// Notes, but for those of the recording's end; of complete archives, half of that stays.
+    pub notes: usize,
+}
+
+impl Default for Listed {
+    /// Enough for a very large build.
+    fn default() -> Self {
+        Self { programs: 100_000, notes: 1000 }
+    }
+}
+
 /// A recording to be made.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -272,6 +289,8 @@ pub struct Options {
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive
     /// the recorder.
     pub buffers_in: Option<PathBuf>,
+    /// How many programs and notes are listed.
+    pub listed: Listed,
 }
 
 impl Options {
@@ -304,6 +323,7 @@ impl Options {
             context: Vec::new(),
             rotate: Rotate::default(),
             buffers_in: None,
+            listed: Listed::default(),
         }
     }
 }

@@ -19,20 +19,18 @@ use rustix::process::{Pid as KernelPid, PidfdFlags, Signal, getuid, pidfd_open, 
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, Control, decode_answer};
 use tracewing_abi::message::join::Join;
-use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
+use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Taken};
 use tracewing_units::Pid;
 
 pub use crate::ask::{AskError, Kind, Running, Unseen};
 use crate::change::{Change, Changed};
 use crate::contact::{Absent, asked, connection};
 use crate::credentials::is_alive;
+use crate::survey::ask_all;
 use crate::{listing, socket};
 
-/// Time that a recorder has to say what it is, and that all of them have together.
+/// Time that recorders have to say what they are.
 const PATIENCE: Duration = Duration::from_secs(2);
-const PATIENCE_WITH_ALL: Duration = Duration::from_secs(10);
-/// Time that it has after that: most folders have no recorder any more, which takes none.
-const IMPATIENCE: Duration = Duration::from_millis(20);
 /// Time that it has to write a snapshot, or the rest of an archive.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(120);
 /// More time for the end, once it does not wait for the command of `--on-archive` any more.
@@ -74,7 +72,6 @@ impl Recordings {
     /// Finds those of a user, which others than root cannot ask.
     pub fn of(user: u32) -> Self {
         let mut this = Self::default();
-        let until = Instant::now() + PATIENCE_WITH_ALL;
         let mut folders = BTreeSet::new();
         for parent in parents(user) {
             match recorders_in(&parent) {
@@ -82,9 +79,8 @@ impl Recordings {
                 Err(error) => this.unseen.push(Unseen::at(parent, error)),
             }
         }
-        for folder in folders {
-            let patience = until.saturating_duration_since(Instant::now()).clamp(IMPATIENCE, PATIENCE);
-            match Running::at(folder.clone(), user, patience) {
+        for (folder, found) in ask_all(folders, user, PATIENCE) {
+            match found {
                 Ok(running) => this.running.push(running),
                 Err(Absent::Silent(pid)) => this.silent.push(pid),
                 Err(Absent::Unknown(error)) => this.unseen.push(Unseen::at(folder, error)),
@@ -316,34 +312,6 @@ impl Running {
         }
     }
 
-    /// The recording of a folder.
-    fn at(folder: PathBuf, user: u32, patience: Duration) -> Result<Self, Absent> {
-        let mut buffer = vec![0; LARGEST_ANSWER];
-        let (connection, pid, process) = connection(&folder, user, patience)?;
-        let answer = asked(&connection, &Question::Status.encode(), &mut buffer);
-        // One that has ended meanwhile is none.
-        let gone = || if is_alive(&process) { Absent::Silent(pid) } else { Absent::NoRecorder };
-        let answer = answer.ok_or_else(gone)?;
-        let status = Status::decode(answer).map_err(|_| Absent::Silent(pid))?;
-        // It is not what it says it is.
-        if status.pid != pid.as_unsigned() {
-            return Err(Absent::NoRecorder);
-        }
-        Ok(Self {
-            pid,
-            command_pid: Pid::from_unsigned(status.command_pid),
-            processes: status.processes.into_iter().filter(|pid| *pid != 0).map(Pid::from_unsigned).collect(),
-            is_flight_recorder: status.is_flight_recorder,
-            is_trigger: status.is_trigger,
-            figures: status.figures,
-            name: status.name.to_owned(),
-            command: status.command.to_owned(),
-            output: status.output.into(),
-            folder,
-            user,
-        })
-    }
-
     /// Asks the recorder.
     ///
     /// # Errors
@@ -354,7 +322,7 @@ impl Running {
         patience: Duration,
         buffer: &'a mut [u8],
     ) -> Result<&'a [u8], AskError> {
-        match connection(&self.folder, self.user, patience) {
+        match connection(&self.folder, self.user, Some(patience)) {
             Ok((connection, pid, _)) if pid == self.pid => asked(&connection, question, buffer),
             Err(Absent::Unknown(error)) => return Err(AskError::NotAsked(self.pid, why(error))),
             Ok(_) | Err(_) => None,

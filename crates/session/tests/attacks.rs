@@ -11,15 +11,19 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Program, class, control_socket, hello, in_child, with_programs};
+use common::{
+    Notes, Program, class, control_socket, hello, in_child, with_programs, with_programs_and_notes,
+};
 use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket, socket_with,
 };
+use serde_json::Value;
 use tracewing_abi::message::control::Control;
-use tracewing_abi::message::snapshot::{Asker, Question};
+use tracewing_abi::message::snapshot::{Asker, LeftOut, Question};
 use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE};
-use tracewing_abi::region::CpuControl;
-use tracewing_session::options::SnapshotOn;
+use tracewing_abi::region::{CpuControl, VERSION};
+use tracewing_session::options::{Listed, SnapshotOn};
+use tracewing_session::running::{Recordings, Running};
 use tracewing_session::{Options, Outcome};
 use tracewing_testing::{NOBODY, STRANGER, become_user, is_root};
 
@@ -350,4 +354,95 @@ fn buffers_in_files_that_a_program_resizes_end_no_recorder_and_fill_no_disk() {
         );
         assert!(notes(&outcome).contains("number of lost events unknown"), "{}", notes(&outcome));
     }
+}
+
+/// The recording into this folder, as its recorder describes it.
+fn running(trace: &Path) -> Running {
+    Recordings::find().running.into_iter().find(|one| one.output == trace).unwrap()
+}
+
+/// A process that joins and ends, with this version of the protocol.
+fn joins_and_ends(path: &Path, version: u32) {
+    in_child(|| {
+        let program = Program::connect(path);
+        match program.hello(Hello { version, ..hello() }).0 {
+            Answer::Welcome { .. } => version == VERSION && program.classes(&["a:x"]).len() == 1,
+            _ => version != VERSION,
+        }
+    })();
+}
+
+#[test]
+fn damages_of_many_processes_are_noted_when_they_are_found_and_bounded() {
+    if !is_root() {
+        return;
+    }
+    let mut seen = Notes::default();
+    let outcome = with_programs_and_notes(
+        |_| {},
+        |path, trace| {
+            as_user(STRANGER, || {
+                for _ in 0..30 {
+                    in_child(|| {
+                        let program = Program::connect(path);
+                        let (_, file) = program.hello(Hello { can_publish: false, ..hello() });
+                        program.classes(&["a:x"]);
+                        let at = 4096 + offset_of!(CpuControl, lost) as u64;
+                        fs::File::from(file.unwrap()).write_all_at(&u64::MAX.to_le_bytes(), at).is_ok()
+                    })();
+                }
+            });
+            let begin = Instant::now();
+            while running(trace).figures.left_out.notes < 10 {
+                assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", running(trace).figures);
+                thread::sleep(Duration::from_millis(20));
+            }
+        },
+        &mut seen,
+    );
+    let count = |lines: &[String]| lines.iter().filter(|line| line.contains("loss counters")).count();
+    assert_eq!((count(&seen.0), count(&outcome.summary.notes)), (20, 20), "{:?}", seen.0);
+    let said = notes(&outcome);
+    assert!(said.contains("processes cause more notes than they may"), "{said}");
+    assert!(said.ends_with("10 more notes are left out"), "{said}");
+}
+
+#[test]
+fn a_rotated_recording_forgets_programs_and_notes_that_complete_archives_have() {
+    let mut seen = Notes::default();
+    let mut description = Value::Null;
+    let outcome = with_programs_and_notes(
+        |options| options.listed = Listed { programs: 20, notes: 10 },
+        |path, trace| {
+            let join = |count: usize| (0..count).for_each(|_| joins_and_ends(path, VERSION));
+            for count in [12, 12] {
+                join(count);
+                running(trace).rotate().unwrap();
+            }
+            join(30);
+            (0..12).for_each(|_| joins_and_ends(path, 1));
+            let LeftOut { notes, programs } = running(trace).figures.left_out;
+            assert!((10..=14).contains(&programs) && (2..=6).contains(&notes), "{programs}, {notes}");
+            running(trace).rotate().unwrap();
+            joins_and_ends(path, VERSION);
+            joins_and_ends(path, 1);
+            let after = running(trace).figures.left_out;
+            assert_eq!(after, LeftOut { notes, programs }, "there is room again");
+            let text = fs::read_to_string(trace.join("tracewing.json")).unwrap();
+            description = serde_json::from_str(&text).unwrap();
+        },
+        &mut seen,
+    );
+    let said = notes(&outcome);
+    let (_, rest) = said.split_once("programs have joined ").unwrap_or_else(|| panic!("{said}"));
+    let left_out: usize = rest.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(outcome.summary.processes + left_out, 55);
+    let listed = description["processes"].as_array().unwrap().len();
+    assert_eq!(listed + description["forgotten_processes"].as_u64().unwrap() as usize + left_out, 54);
+    assert!(listed <= 4, "{description}");
+    assert!(outcome.summary.notes.len() <= 10, "{said}");
+    let all = seen.0.join("\n");
+    assert!(all.contains("there are 10 notes") && all.contains("there are more programs"), "{all}");
+    // That of the last process is not left out.
+    assert!(seen.0.iter().filter(|line| line.contains("version 1 of")).count() > 7, "{all}");
 }

@@ -117,7 +117,10 @@ fn one(
     let shop = tracewing.with_file_name("shop");
     let mut record = Command::new(tracewing);
     record.args(["record", "-q", "-o"]).arg(&trace).arg("--").arg(shop);
-    record.args(["--clients", clients, "--seconds", &seconds.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
+    record
+        .args(["--clients", clients, "--seconds", &seconds.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     let mut recorder = record.spawn().context("cannot start tracewing record")?;
     let followed = followed(tracewing, home, (&trace, seconds), &mut recorder, browser);
     // It ends by itself.

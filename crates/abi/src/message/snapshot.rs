@@ -149,6 +149,17 @@ pub struct Figures {
     pub is_paused: bool,
     /// The kernel's buffers.
     pub kernel: KernelBuffers,
+    /// What the recording's lists have no room for.
+    pub left_out: LeftOut,
+}
+
+/// What was left out since a list was full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeftOut {
+    /// Notes.
+    pub notes: u64,
+    /// Times that a program has joined which is not listed: each of its copies of tracewing joins.
+    pub programs: u64,
 }
 
 /// Archives or snapshots that were removed: for want of room, or since the recording was cleared.
@@ -187,26 +198,16 @@ pub struct KernelBuffers {
 }
 
 impl Figures {
-    const SIZE: usize = 11 * 8 + 4 * 4 + 5;
+    const SIZE: usize = 13 * 8 + 4 * 4 + 5;
 
     fn encode(&self, out: &mut Output<'_>) -> Result<(), WireError> {
         let Removed { count, events, bytes } = self.removed;
+        let LeftOut { notes, programs } = self.left_out;
         let Commands { run, failed, skipped, waiting } = self.commands.unwrap_or_default();
-        [
-            self.elapsed,
-            self.events,
-            self.lost,
-            self.bytes,
-            count,
-            events,
-            bytes,
-            run,
-            failed,
-            skipped,
-            waiting,
-        ]
-        .into_iter()
-        .try_for_each(|value| out.u64(value))?;
+        [self.elapsed, self.events, self.lost, self.bytes, count, events, bytes, notes, programs]
+            .into_iter()
+            .chain([run, failed, skipped, waiting])
+            .try_for_each(|value| out.u64(value))?;
         out.u8(self.commands.is_some().into())?;
         out.u32(self.snapshots)?;
         out.u32(self.programs)?;
@@ -220,6 +221,7 @@ impl Figures {
     fn decode(input: &mut Input<'_>) -> Result<Self, WireError> {
         let (elapsed, events, lost, bytes) = (input.u64()?, input.u64()?, input.u64()?, input.u64()?);
         let removed = Removed { count: input.u64()?, events: input.u64()?, bytes: input.u64()? };
+        let left_out = LeftOut { notes: input.u64()?, programs: input.u64()? };
         let commands = Commands {
             run: input.u64()?,
             failed: input.u64()?,
@@ -232,6 +234,7 @@ impl Figures {
             lost,
             bytes,
             removed,
+            left_out,
             commands: (input.u8()? != 0).then_some(commands),
             snapshots: input.u32()?,
             programs: input.u32()?,

@@ -213,7 +213,8 @@ pub struct BufferArgs {
     pub buffers: Buffers,
 
     /// Keep the buffers of programs as files in DIR, so that `tracewing recover` can read the events if
-    /// program and recorder are killed. If DIR exists, it must be empty
+    /// program and recorder are killed. If DIR exists, it must be empty; in a session, each recorder has a
+    /// new folder in it
     #[arg(long, value_name = "DIR")]
     pub buffers_in: Option<PathBuf>,
 }

@@ -20,7 +20,7 @@ use tracewing_programs::probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::Options;
 use tracewing_session::options::{
-    Action, ArchiveCommand, Attach, ContextField, KernelGeometry, Rotate, Sharing, Trigger, When,
+    Action, ArchiveCommand, Attach, ContextField, KernelGeometry, Listed, Rotate, Sharing, Trigger, When,
 };
 use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::Kind;
@@ -91,6 +91,7 @@ pub fn options(args: &Args) -> Result<Options> {
         context: args.context.fields.iter().map(context).collect(),
         rotate: rotate(&args.rotate)?,
         buffers_in: args.buffer.buffers_in.clone(),
+        listed: Listed::default(),
         flight_recorder: args.buffer.flight_recorder.then(|| snapshot_on(&args.buffer.snapshot_on)),
         flush: Duration::from_millis(args.buffer.flush.into()),
         sharing: match args.buffer.buffers {

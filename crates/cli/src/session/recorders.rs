@@ -1,6 +1,7 @@
 //! Starts and stops the recorders of a session: one process for each channel, in the background, which is
 //! `tracewing record` with the channel's options. What it says is in a file next to its trace.
 
+use super::buffers;
 use super::definition::{Definition, given, words};
 use super::earlier::{self, Earlier};
 use super::ended::{self, Ended, log_name, next_place};
@@ -274,18 +275,24 @@ impl Places {
         parts: &[(&String, &Table)],
         started: &mut Vec<Recorder>,
     ) -> Result<()> {
+        let left = |(name, options): &(&String, &Table)| {
+            (called(&definition.name, name), buffers::left(definition, name, options))
+        };
+        let left: Vec<_> = parts.iter().map(left).collect();
         for (name, options) in parts {
-            let mut words = words(options)?;
+            let place = self.names.get(*name).unwrap_or(name);
+            let mut words = words(&buffers::placed(definition, options, self.folder.path(), place))?;
             if definition.triggers.contains_key(*name) {
                 words.extend(of_session(definition).chain(of_trigger(options)));
             } else {
                 words.extend(of_channels(definition)?);
             }
             words.extend(self.size.iter().map(|size| format!("--session-size={size}").into()));
-            let place = self.names.get(*name).unwrap_or(name);
             started.push(Recorder::start(definition, name, words, &self.folder, place)?);
         }
-        begun(&definition.name, started)
+        begun(&definition.name, started)?;
+        left.iter().for_each(|(called, left)| buffers::report(called, left));
+        Ok(())
     }
 
     /// Removes what recorders have written that did not start.
@@ -347,6 +354,19 @@ pub fn stop(locked: &Locked<'_>, definition: &Definition) -> Result<ExitCode> {
         earlier.finish();
     }
     Ok(if has_ended { ExitCode::FAILURE } else { status })
+}
+
+/// Ends the recorders of a session whose definition cannot be read, if there are any, and prints what each
+/// has recorded.
+///
+/// # Errors
+/// One does not answer, or could not be asked; the others have ended then.
+pub fn stop_named(session: &str) -> Result<ExitCode> {
+    let recordings = Recordings::find();
+    let running = running(&recordings, session);
+    let status = end(&running.iter().collect::<Vec<_>>())?;
+    Found { running, silent: recordings.silent_of(session), unseen: recordings.unseen }.answer()?;
+    Ok(status)
 }
 
 /// Prints what was removed of earlier recorders since the session was started.

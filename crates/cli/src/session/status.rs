@@ -32,16 +32,16 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 #[command(after_help = format!("\
 Examples:
   tracewing session status
-      of all sessions
+      of all sessions, and of recordings that are of none
   tracewing session status web --watch
       every second, until Ctrl-C
 {}", reference::help(&views())))]
 pub struct Args {
-    /// The session [default: all]
+    /// The session [default: all, and other recordings]
     #[arg(value_name = "SESSION", value_parser = parse_word)]
     session: Option<String>,
 
-    /// Print the table again every second
+    /// Print the table again every second, and warnings when they come up
     #[arg(long)]
     watch: bool,
 
@@ -49,9 +49,11 @@ pub struct Args {
     table: TableOptions,
 }
 
-/// A channel, and its recorder if it has one.
+/// A channel, and its recorder if it has one; or a recording that is of no session.
 struct Row {
+    /// Empty for a recording that is of no session.
     session: String,
+    /// The name of the channel; of a recording that is of no session, its name, or its command.
     channel: String,
     is_trigger: bool,
     /// Whether it is a trigger that the recorders of channels have, and one of these runs.
@@ -73,6 +75,23 @@ struct Row {
 }
 
 impl Row {
+    fn of_no_session(running: &Running) -> Self {
+        let channel = if running.name.is_empty() { &running.command } else { &running.name };
+        Self {
+            session: String::new(),
+            channel: channel.clone(),
+            is_trigger: false,
+            is_watched: false,
+            is_crowded_out: running.is_crowded_out(),
+            running: Some(running.clone()),
+            silent: None,
+            unknown: None,
+            ended: None,
+            earlier: Some(Removed::default()),
+            since: None,
+        }
+    }
+
     fn state(&self) -> &'static str {
         match &self.running {
             None if self.silent.is_some() => "does not answer",
@@ -110,9 +129,11 @@ impl Row {
 }
 
 fn columns() -> Vec<Column<Row>> {
-    columns! { row: Row;
-        text "session" "session" key, "name of the session" => row.session.as_str().into();
-        text "channel" "channel" key, "name of the channel or the trigger" => row.channel.as_str().into();
+    let mut columns = columns! { row: Row;
+        text "session" "session" key, "name of the session; none of other recordings, which are shown without SESSION"
+            => if row.session.is_empty() { Cell::None } else { row.session.as_str().into() };
+        text "channel" "channel" key, "name of the channel or the trigger; of other recordings, their name or command"
+            => row.channel.as_str().into();
         text "state" "state" key, "recording, paused, flight recorder, trigger, stopped, ended (by itself), does not answer, or unknown" => row.state().into();
         number "recorder" "recorder" low, "process id of the channel's recorder"
             => row.pid().into();
@@ -150,6 +171,14 @@ fn columns() -> Vec<Column<Row>> {
         number "run skipped" "on_archive_skipped" low, "archives that were removed before it was run for them"
             => row.command(|command| command.skipped);
         number "to run" "on_archive_waiting" low, "for how many it is still to be run" => row.command(|it| it.waiting);
+    };
+    columns.extend(more_columns());
+    columns
+}
+
+/// Those after what was recorded: buffers, limits, and why something is as it is.
+fn more_columns() -> Vec<Column<Row>> {
+    columns! { row: Row;
         share "full" "fullest" normal, "how full the fullest buffer was at the last look at it"
             => row.figure(|one| Cell::Share(f64::from(one.figures.fullest) / 100.0));
         number "kernel buffers" "kernel_sub_buffers" low,
@@ -160,6 +189,10 @@ fn columns() -> Vec<Column<Row>> {
         text "when full" "kernel_on_full" low, "what a full buffer of the kernel loses: discard, the new event, or overwrite, its oldest sub-buffer"
             => row.kernel(|kernel| if kernel.overwrites { "overwrite" } else { "discard" }.into());
         number "snapshots" "snapshots" low, "snapshots so far" => row.figure(|one| Cell::Count(one.figures.snapshots.into()));
+        number "notes left out" "notes_left_out" low, "notes that found no room, or that processes cause beyond what they may, and that are only counted"
+            => row.figure(|one| Cell::Count(one.figures.left_out.notes));
+        number "unlisted" "unlisted" low, "times that a program has joined that is not listed, since there are too many"
+            => row.figure(|one| Cell::Count(one.figures.left_out.programs));
         text "new programs" "new_programs" low, "crowded out, if programs that start now are not recorded since they join too many recordings of root first"
             => if row.is_crowded_out { "crowded out".into() } else { Cell::None };
         text "folder" "folder" low, "the folder that it writes to"
@@ -174,75 +207,98 @@ pub fn views() -> Vec<View> {
 }
 
 pub fn run(store: &Store, args: &Args) -> Result<ExitCode> {
-    let sessions = match &args.session {
-        Some(name) => vec![store.get(name)?],
-        None => store.all()?,
+    let (sessions, others, is_whole) = match &args.session {
+        Some(name) => (vec![store.get(name)?], Others::LeftOut, true),
+        None => {
+            let (all, is_whole) = store.all()?;
+            (all, Others::Shown, is_whole)
+        }
     };
-    print(store, &sessions, &args.table, args.watch)
+    let status = print(store, &sessions, others, &args.table, args.watch)?;
+    Ok(if is_whole { status } else { ExitCode::FAILURE })
+}
+
+/// Whether recordings that are of no session are shown, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    Shown,
+    LeftOut,
 }
 
 /// Prints what the channels of these sessions do: once, or every second.
-pub fn print(store: &Store, sessions: &[Definition], table: &TableOptions, watch: bool) -> Result<ExitCode> {
+pub fn print(
+    store: &Store,
+    sessions: &[Definition],
+    others: Others,
+    table: &TableOptions,
+    watch: bool,
+) -> Result<ExitCode> {
     let layout = table.layout(&columns())?;
     let format = table.format();
-    let mut before = rows(store, sessions);
-    let mut pause = BRIEFLY;
+    let mut before = rows(store, sessions, others);
+    let (mut pause, mut said) = (BRIEFLY, BTreeSet::new());
+    let clears = watch && format == TableFormat::Table && std::io::stdout().is_terminal();
     loop {
         sleep(pause);
-        let mut now = rows(store, sessions);
+        let mut now = rows(store, sessions, others);
         now.iter_mut().for_each(|row| row.since = since(row, &before));
         let mut out = screen::stdout(format.into());
-        if watch && format == TableFormat::Table && std::io::stdout().is_terminal() {
+        if clears {
             out.write_all(CLEAR.as_bytes())?;
         }
         layout.table(&now).write(&mut out, format, ("channels", &[]), |_| Ok(()))?;
         out.flush()?;
+        let (complaints, status) = complaints(&now);
+        // Those that stay are said once, unless the screen was cleared.
+        complaints.iter().filter(|line| clears || !said.contains(*line)).for_each(|line| print_warning(line));
         if !watch {
-            return Ok(complain(&now));
+            return Ok(status);
         }
+        said = complaints.into_iter().collect();
         (before, pause) = (now, PERIOD);
     }
 }
 
-/// Says which recorders do not answer, could not be asked, or have ended by themselves, and fails if there are
-/// any; and of which programs that start now are not recorded.
-fn complain(rows: &[Row]) -> ExitCode {
-    let mut status = ExitCode::SUCCESS;
-    let mut said = BTreeSet::new();
-    // Once for all channels of a session.
-    let mut is_new = |session: &str, why: &str| said.insert((session.to_owned(), why.to_owned()));
+/// Which recorders do not answer, could not be asked, or have ended by themselves: if there are any, with a
+/// status of failure; and of which programs that start now are not recorded.
+fn complaints(rows: &[Row]) -> (Vec<String>, ExitCode) {
+    let (mut lines, mut status) = (Vec::new(), ExitCode::SUCCESS);
     for row in rows {
-        if let Some(silent) = &row.silent {
-            print_warning(&no_answer(silent).to_string());
-            status = ExitCode::FAILURE;
-        } else if let Some(why) = &row.ended {
-            print_warning(&format!("{} has ended: {why}", recorders::called(&row.session, &row.channel)));
+        let called = || match row.session.is_empty() {
+            true => row.channel.clone(),
+            false => recorders::called(&row.session, &row.channel),
+        };
+        let fault = match row {
+            Row { silent: Some(silent), .. } => Some(no_answer(silent).to_string()),
+            Row { ended: Some(why), .. } => Some(format!("{} has ended: {why}", called())),
+            Row { unknown: Some(why), .. } => Some(format!("{}: {why}", row.session)),
+            _ => None,
+        };
+        if fault.is_some() {
             status = ExitCode::FAILURE;
         }
-        if let Some(why) = row.unknown.as_ref().filter(|why| is_new(&row.session, why)) {
-            print_warning(&format!("{}: {why}", row.session));
-            status = ExitCode::FAILURE;
-        }
+        // Why it is unknown is said once for all channels of a session.
+        lines.extend(fault.filter(|line| !lines.contains(line)));
         let commands = row.running.as_ref().and_then(|one| one.figures.commands);
-        if let Some(Commands { skipped: 1.., waiting, .. }) = commands {
-            print_warning(&format!(
+        if let Some(Commands { skipped: 1.., .. }) = commands {
+            lines.push(format!(
                 "{}: archives were removed before the command of --on-archive was run for them: it is too slow, or \
-                 hangs ({waiting} to be run; see the columns on_archive_run, on_archive_failed and on_archive_skipped)",
-                recorders::called(&row.session, &row.channel)
+                 hangs (see the columns on_archive_run, on_archive_failed, on_archive_skipped and on_archive_waiting)",
+                called()
             ));
         }
         if row.is_crowded_out {
-            print_warning(&format!(
+            lines.push(format!(
                 "{} does not record programs that start now: they join {MOST_RECORDERS} recordings at most, and \
                  first those of root",
-                recorders::called(&row.session, &row.channel)
+                called()
             ));
         }
     }
-    status
+    (lines, status)
 }
 
-fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
+fn rows(store: &Store, sessions: &[Definition], others: Others) -> Vec<Row> {
     // A recorder that is just beginning or ending has not ended by itself.
     let locked = store.try_lock();
     let recordings = Recordings::find();
@@ -293,6 +349,8 @@ fn rows(store: &Store, sessions: &[Definition]) -> Vec<Row> {
             since: None,
         }));
     }
+    let is_other = |one: &&Running| others == Others::Shown && !one.name.contains('/');
+    rows.extend(recordings.running.iter().filter(is_other).map(Row::of_no_session));
     rows
 }
 

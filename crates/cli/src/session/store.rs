@@ -6,6 +6,7 @@
 //! a session, or starts or stops one, holds a lock.
 
 use super::definition::Definition;
+use crate::output::print_warning;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use rustix::fs::{FlockOperation, Stat, flock, stat};
 use rustix::io::Errno;
@@ -46,28 +47,45 @@ impl Store {
     }
 
     pub fn get(&self, name: &str) -> Result<Definition> {
-        let file = file(name);
-        if !self.folder.has(&file) {
-            match self.names()?.as_slice() {
-                [] => bail!("there are no sessions: `tracewing session create NAME` describes one"),
-                names => bail!("there is no session {name}; there are: {}", names.join(", ")),
+        Definition::read(&self.folder.path().join(file(&self.named(Some(name))?)))
+    }
+
+    /// The name of the session that is meant: this one if it is there, or the only one that there is.
+    pub fn named(&self, name: Option<&str>) -> Result<String> {
+        if let Some(name) = name.filter(|name| self.folder.has(file(name))) {
+            return Ok(name.to_owned());
+        }
+        let mut names = self.names()?;
+        match (name, names.len()) {
+            (_, 0) => bail!("there are no sessions: `tracewing session create NAME` describes one"),
+            (Some(name), _) => bail!("there is no session {name}; there are: {}", names.join(", ")),
+            (None, 1) => Ok(names.remove(0)),
+            (None, _) => bail!("there are several sessions, name one: {}", names.join(", ")),
+        }
+    }
+
+    /// All that can be read, in the order of their names. A warning names the others. Whether these are all.
+    pub fn all(&self) -> Result<(Vec<Definition>, bool)> {
+        let (mut all, mut is_whole) = (Vec::new(), true);
+        for name in self.names()? {
+            match self.get(&name) {
+                Ok(definition) => all.push(definition),
+                // It was destroyed meanwhile.
+                Err(_) if !self.folder.has(file(&name)) => {}
+                Err(error) => {
+                    is_whole = false;
+                    let remedy = match is_invalid(&error) {
+                        true => format!(
+                            "; correct the file, or forget the session and end its recorders: `tracewing session destroy \
+                             {name}`"
+                        ),
+                        false => String::new(),
+                    };
+                    print_warning(&format!("{error:#}{remedy}"));
+                }
             }
         }
-        Definition::read(&self.folder.path().join(file))
-    }
-
-    /// The only one that there is.
-    pub fn only(&self) -> Result<Definition> {
-        match self.names()?.as_slice() {
-            [] => bail!("there are no sessions: `tracewing session create NAME` describes one"),
-            [name] => self.get(name),
-            names => bail!("there are several sessions, name one: {}", names.join(", ")),
-        }
-    }
-
-    /// All, in the order of their names.
-    pub fn all(&self) -> Result<Vec<Definition>> {
-        self.names()?.iter().map(|name| self.get(name)).collect()
+        Ok((all, is_whole))
     }
 
     /// Says that a service keeps the sessions of a folder started, while what is given lives.
@@ -201,6 +219,13 @@ impl Locked<'_> {
 
 fn file(name: &str) -> String {
     format!("{name}.{EXTENSION}")
+}
+
+/// Whether a session cannot be read because of what is in its file, and not because of the disk or this
+/// process.
+pub fn is_invalid(error: &Error) -> bool {
+    let of_system = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    of_system.is_none_or(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
 /// That the folder cannot be used, and what to do if it, or the one that it is to be made in, is refused.

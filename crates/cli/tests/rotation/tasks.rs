@@ -1,5 +1,5 @@
-//! Tasks that are older than an archive: each archive names those that run in it, and counts as events what
-//! they emit, not their names.
+//! Tasks that are older than an archive: each archive names those that run in it, and its number of
+//! events is what they emit, without their names.
 
 use super::*;
 

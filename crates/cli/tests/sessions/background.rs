@@ -115,11 +115,12 @@ impl Background {
         rows.iter().find(|row| row["channel"] == channel).unwrap().clone()
     }
 
-    /// Process ids of all recorders.
+    /// Process ids of all recorders of sessions.
     pub fn recorders(&self) -> Vec<u32> {
         let status = self.ran("session status --format json").json();
         let rows = status["channels"].as_array().unwrap();
-        rows.iter().filter_map(|row| row["recorder"].as_u64()).map(|pid| pid as u32).collect()
+        let of_sessions = rows.iter().filter(|row| row["session"].is_string());
+        of_sessions.filter_map(|row| row["recorder"].as_u64()).map(|pid| pid as u32).collect()
     }
 }
 

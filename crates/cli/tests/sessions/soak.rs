@@ -164,22 +164,27 @@ impl<'a> Kept<'a> {
     }
 
     /// Kills the recorder of a channel. What it had read, and what is in its buffers, is what programs have
-    /// emitted. The service starts another one, which `alive` programs and the sentinel join.
+    /// emitted. The service starts another one, which `alive` programs and the sentinel join; nothing that
+    /// the killed one has left is in its way.
     fn kill_recorder(&mut self, alive: usize) {
-        let trace = self.newest("doomed");
-        let pid = self.sessions.channel("web", "doomed")["recorder"].as_u64().unwrap() as u32;
+        let channel = self.sessions.channel("web", "doomed");
+        let trace = PathBuf::from(channel["folder"].as_str().unwrap());
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let buffers = format!("buffers/web.{}.{}", name(trace.parent().unwrap()), name(&trace));
+        let pid = channel["recorder"].as_u64().unwrap() as u32;
         tracewing_testing::signal(pid, libc::SIGKILL);
         wait_until("it is gone", || !crate::is_running(pid));
         let recovered = format!("recovered-{}", self.kills[0]);
-        self.sessions.succeeds(&format!("recover buffers -o {recovered}"));
+        self.sessions.succeeds(&format!("recover {buffers} -o {recovered}"));
         let (before, after) = (counted(&trace), counted(&self.sessions.folder().join(&recovered)));
         let emitted = self.emitted;
         assert!(emitted.range().contains(&(before + after)), "{before} read, {after} recovered, {emitted:?}");
-        for folder in ["buffers", &recovered] {
-            fs::remove_dir_all(self.sessions.folder().join(folder)).unwrap();
-        }
         self.wait_for_all();
         self.wait_for_programs("doomed", alive + 1);
+        // Of no use any more, as its user knows.
+        for folder in [&buffers, &recovered] {
+            fs::remove_dir_all(self.sessions.folder().join(folder)).unwrap();
+        }
         self.emitted = Emitted::default();
         self.kills[0] += 1;
     }

@@ -4,6 +4,7 @@
 //! the recording continues where it was. Then the files of all sources are closed, one source after the
 //! other. No program takes part in that, or waits for it.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use tracewing_abi::message::snapshot::{LARGEST_ANSWER, Taken};
@@ -279,6 +280,7 @@ impl Recorder<'_> {
             processes: before.filter(|process| lived(process.pid)).chain(here).cloned().collect(),
             event_rules,
             majors,
+            forgotten_processes: 0,
             archives: Vec::new(),
             archive_totals: None,
             archive: Some(ArchiveDescription {
@@ -336,6 +338,7 @@ impl Recorder<'_> {
             archives.add(&description, totals);
         }
         archives.parent.iter().for_each(|parent| parent.release(&name));
+        self.forget_listed();
         self.describe_archives();
         let refusal = refusal.map(|error| format!("what was recorded is not removed: {error}"));
         let folder = path.to_string_lossy();
@@ -343,11 +346,25 @@ impl Recorder<'_> {
         askers.iter().for_each(|client| client.answer(&answer));
     }
 
+    /// Forgets the oldest programs and notes of the archives that are complete.
+    fn forget_listed(&mut self) {
+        let Some(archives) = &mut self.archives else { return };
+        let [notes, changes, programs] = archives.current.before;
+        let mut alive: HashSet<Pid> = archives.current.alive.iter().copied().collect();
+        alive.extend(self.connections.members().map(|(_, member)| member.program.pid));
+        // The user has not seen later ones.
+        let notes_seen = notes.min(self.shown_notes);
+        let [of_notes, of_programs] = self.join.forget([notes_seen, programs], &alive);
+        archives.current.before = [notes - of_notes, changes, programs - of_programs];
+        self.shown_notes -= of_notes;
+    }
+
     /// Lists the complete archives in the recording's own description.
     fn describe_archives(&mut self) {
         let Some(archives) = &self.archives else { return };
         self.join.description.archives.clone_from(&archives.complete);
         self.join.description.archive_totals = Some(archives.all);
+        self.join.description.forgotten_processes = self.join.lists.forgotten;
         if let Err(error) = archives.root.describe(&self.join.description)
             && !self.watches.places.are_lost()
         {

@@ -94,7 +94,7 @@ impl Recorder<'_> {
                 "{unseen} threads of other PID namespaces ended before their numbers were known; they have numbers from {UNSEEN} on"
             ));
         }
-        user.damages.iter().for_each(|damage| self.join.note(damage.clone()));
+        self.join.note_damages();
         user
     }
 
@@ -166,7 +166,7 @@ impl Recorder<'_> {
             events: in_snapshots + streams().map(|stream| stream.events).sum::<u64>(),
             lost: streams().map(|stream| stream.lost).fold(0, u64::saturating_add),
             bytes,
-            processes: description.processes.len(),
+            processes: self.join.listed(),
             user_streams: description.user_streams.clone(),
             kernel_streams: description.kernel_streams.clone(),
             profile_streams: description.profile_streams.clone(),

@@ -27,6 +27,7 @@ impl Recorder<'_> {
             if let Err(error) = self.join.regions.poll() {
                 self.cannot_write(&error);
             }
+            self.join.note_damages();
             self.describe_found();
             self.ask_parents();
             if self.timers.is_due() {
@@ -189,6 +190,7 @@ impl Recorder<'_> {
             programs: programs.len() as u32,
             fullest: self.fullest(),
             is_paused: self.changes.is_paused,
+            left_out: self.join.lists.left_out,
             kernel: self.drains.kernel.buffers().map_or_else(KernelBuffers::default, |buffers| {
                 KernelBuffers {
                     sub_buffers: buffers.sub_buffers,

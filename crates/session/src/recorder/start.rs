@@ -215,7 +215,7 @@ fn prepare(
     if let Some(folder) = output.folder() {
         folder.describe(&description)?;
     }
-    Ok(Join::new(clock, regions, classes, rules, description))
+    Ok(Join::new(clock, regions, classes, rules, description, options.listed))
 }
 
 /// The command, if there is one, stopped before its first instruction.

@@ -11,12 +11,15 @@ use tracewing_consumer::names::{Announced, Names};
 use tracewing_consumer::trace::{NextTrace, UserTrace};
 use tracewing_units::{Cycles, Pid, Tid};
 
-use super::{Key, Living, MANY, Origin, Regions};
+use super::{Damages, Key, Living, MANY, Origin, Regions};
 use crate::context;
+use crate::credentials::Peer;
 use crate::ended::Ended;
 
 /// Regions that are looked at before other work has its turn.
 const MOST_AT_ONCE: usize = 256;
+/// Lines about damaged buffers that are kept until they are noted.
+const MOST_DAMAGES: usize = 256;
 /// Time between two questions whether a region has writers, at first and at most.
 const FIRST_QUESTION: Duration = Duration::from_millis(1);
 const LAST_QUESTION: Duration = Duration::from_secs(2);
@@ -75,7 +78,7 @@ impl Regions {
                     Some(holder) => self.quota.give_back(holder, 1),
                     None => self.quota.give_back_for_child(living.peer),
                 }
-                self.retire(living.drain)?;
+                self.retire(living.drain, living.peer)?;
                 self.keep_found(living.peer, key);
                 continue;
             }
@@ -214,10 +217,10 @@ impl Regions {
 
     /// No process can write to a region any more: writes the rest and lets the memory go. A flight recorder
     /// keeps what was in it, since the next snapshot may be about that very program.
-    fn retire(&mut self, mut drain: Drain) -> Result<(), tracewing_consumer::Error> {
+    fn retire(&mut self, mut drain: Drain, peer: Peer) -> Result<(), tracewing_consumer::Error> {
         let Some(trace) = &mut self.trace else {
             drain.watch(&self.clock);
-            self.ended.take(&drain);
+            self.end(&drain, peer);
             if drain.is_untouched() {
                 self.maker.let_go(drain.name());
                 return Ok(());
@@ -231,9 +234,24 @@ impl Regions {
         if result.is_ok() {
             self.maker.let_go(drain.name());
         }
-        self.ended.take(&drain);
-        drain.give_back(trace);
+        self.end(&drain, peer);
+        if let Some(trace) = &mut self.trace {
+            drain.give_back(trace);
+        }
         result
+    }
+
+    /// Keeps the totals of a region that is finished, and what was found damaged in it. It was made for
+    /// `peer`.
+    fn end(&mut self, drain: &Drain, peer: Peer) {
+        self.ended.take(drain);
+        let Damages { lines, more } = &mut self.damages;
+        for damage in drain.damages() {
+            match lines.len() < MOST_DAMAGES {
+                true => lines.push((peer, damage)),
+                false => *more += 1,
+            }
+        }
     }
 
     /// Reports the end of the recording to all writers.
@@ -247,13 +265,13 @@ impl Regions {
         self.close();
         self.agenda.clear();
         let mut result = Ok(());
-        for Living { mut drain, .. } in std::mem::take(&mut self.living).into_values() {
+        for Living { mut drain, peer, .. } in std::mem::take(&mut self.living).into_values() {
             match &mut self.trace {
                 Some(trace) if write && result.is_ok() => result = drain.retire(trace, &self.clock),
                 Some(_) => drain.abandon(&self.clock),
                 None => drain.watch(&self.clock),
             }
-            self.ended.take(&drain);
+            self.end(&drain, peer);
             if let Some(trace) = &mut self.trace {
                 drain.give_back(trace);
             }

@@ -76,6 +76,7 @@ pub(crate) struct Regions {
     prepared: Option<Instant>,
     past: Past,
     ended: Ended,
+    damages: Damages,
     /// What becomes of first events of classes.
     firsts: Arc<Firsts>,
     /// Of the programs of other PID namespaces.
@@ -86,6 +87,14 @@ pub(crate) struct Regions {
     has_news: bool,
     /// The context of the programs' threads, if that is recorded.
     contexts: Option<Contexts>,
+}
+
+/// What was found damaged in regions that are finished, and for which processes these were made.
+#[derive(Default)]
+pub(crate) struct Damages {
+    pub lines: Vec<(Peer, String)>,
+    /// Number of those for which there was no room.
+    pub more: u64,
 }
 
 /// The process for which a region was made, and whether that and its children are the only ones that write to
@@ -174,6 +183,7 @@ impl Regions {
             prepared: None,
             past,
             ended: Ended::default(),
+            damages: Damages::default(),
             outside: Arc::new(Outside::new(firsts.clone())),
             firsts,
             found: Vec::new(),
@@ -229,6 +239,16 @@ impl Regions {
     /// Whether programs of a flight recorder have made classes since the last call.
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
+    }
+
+    /// What was found damaged in regions that were finished since the last call.
+    pub(crate) fn take_damages(&mut self) -> Damages {
+        std::mem::take(&mut self.damages)
+    }
+
+    /// The processes for which regions were made that may have writers, and those that have taken one over.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = Pid> {
+        self.living.iter().flat_map(|((pid, _), living)| [*pid, living.peer.pid])
     }
 
     /// Keeps what a look at a region has found. Says whether packets wait for that.

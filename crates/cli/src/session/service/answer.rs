@@ -113,7 +113,7 @@ fn print_status(store: &Store, files: &[Definition], is_json: bool) -> Result<Ex
         table.choice.columns = COLUMNS.map(str::to_owned).into();
     }
     table.format.format = if is_json { TableFormat::Json } else { TableFormat::Table };
-    status::print(store, &sessions, &table, false)
+    status::print(store, &sessions, status::Others::LeftOut, &table, false)
 }
 
 /// A session as it runs, or as its file says if it does not: channels come and go while it runs.
