@@ -1,19 +1,19 @@
-//! Runs tests ([`first`]). If only a few test programs fail, those of their tests that failed are run once
-//! more ([`Flaky::again`]), alone and one at a time.
+//! Runs the tests. If only a few test programs fail, those of their tests that failed are run once more,
+//! alone and one at a time.
 //!
 //! A test depends on a kernel and on other processes that share the processors with it. If it passes the
 //! second time, it is listed at the end as flaky, and the cause is still to be found.
 //! Tests of the lock-free code get no second run: what fails there once in a thousand runs is a fault of the
 //! code.
 
-use crate::piped::{self, Printed};
 use crate::steps;
 use anyhow::{Result, bail};
 use std::env;
-use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, PipeReader, pipe};
 use std::num::NonZero;
-use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Packages in which every failure counts.
 const LOCK_FREE: [&str; 2] = ["tracewing-ring", "tracewing-trigger"];
@@ -27,9 +27,12 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// If more programs than this fail, it is not by chance.
 const MOST: usize = 4;
 
+/// How long output is awaited after the end of cargo.
+const LEFT: Duration = Duration::from_secs(10);
+
 /// A test program that failed.
 #[derive(Debug)]
-pub struct Failed {
+struct Failed {
     /// As cargo names it: `-p PACKAGE --test NAME`.
     target: String,
     /// Which of its tests; none if it ended before it could list them.
@@ -47,59 +50,29 @@ impl std::fmt::Display for Failed {
     }
 }
 
-/// Runs `cargo test` with these arguments, with so many tests of a program at once for each two CPUs unless
-/// the environment says how many, and with a folder for the sockets of recorders. Returns what failed.
+/// Runs `cargo test` with these arguments, and a second time what may be run again. Returns what failed once
+/// and then passed, with what it printed.
 ///
 /// # Errors
 ///
-/// If nothing could be built, or cargo fails without naming a program.
-pub fn first(
-    arguments: &[String],
-    for_two_cpus: usize,
-    sockets: Option<&Path>,
-    printed: Printed,
-) -> Result<Vec<Failed>> {
-    let (is_good, lines) = run(arguments, for_two_cpus, sockets, printed)?;
-    let failed = if is_good { Vec::new() } else { failed(&lines) };
-    if !is_good && failed.is_empty() {
-        bail!("tests failed");
+/// If a test fails that gets no second run, if one fails twice, or if nothing could be built.
+pub fn test(arguments: &[&str]) -> Result<Vec<String>> {
+    let (is_good, lines) = run(arguments)?;
+    if is_good {
+        return Ok(Vec::new());
     }
-    Ok(failed)
-}
-
-/// Tests that failed once and then passed, each with what it printed.
-#[derive(Default)]
-pub struct Flaky(Vec<String>);
-
-impl Flaky {
-    /// Prints them, for the end of a long output.
-    pub fn print(&self) {
-        for test in &self.0 {
-            println!("== flaky, passed when it ran alone: {test}");
+    let failed = failed(&lines);
+    if failed.is_empty() || failed.len() > MOST || !failed.iter().all(|one| has_second_run(&one.target)) {
+        bail!("tests failed\n{}", report(&failed));
+    }
+    for one in &failed {
+        println!("== run again, alone: {one}");
+        let (is_good, lines) = run(&again(one))?;
+        if !is_good || passed(&lines) < one.tests.len().max(1) {
+            bail!("tests failed twice, or did not run again\n{}", report(&self::failed(&lines)));
         }
     }
-
-    /// Runs what failed a second time.
-    ///
-    /// # Errors
-    ///
-    /// If something gets no second run, since it is of the lock-free code or too much has failed; or if
-    /// something fails twice.
-    pub fn again(&mut self, failed: &[Failed]) -> Result<()> {
-        let count = self.0.len() + failed.len();
-        if count > MOST || !failed.iter().all(|one| has_second_run(&one.target)) {
-            bail!("tests failed\n{}", report(failed));
-        }
-        for one in failed {
-            println!("== run again, alone: {one}");
-            let (is_good, lines) = run(&again(one), 1, None, Printed::AtOnce)?;
-            if !is_good || passed(&lines) < one.tests.len().max(1) {
-                bail!("tests failed twice, or did not run again\n{}", report(&self::failed(&lines)));
-            }
-            self.0.push(report(std::slice::from_ref(one)));
-        }
-        Ok(())
-    }
+    Ok(failed.iter().map(|one| report(std::slice::from_ref(one))).collect())
 }
 
 /// What failed, for the end of a long output.
@@ -109,22 +82,41 @@ fn report(failed: &[Failed]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Runs cargo; whether it succeeded, and the lines that it and the tests have printed. They are in one order,
-/// by which [`failed`] knows the program that a list belongs to.
-fn run(
-    arguments: &[impl AsRef<OsStr>],
-    for_two_cpus: usize,
-    sockets: Option<&Path>,
-    printed: Printed,
-) -> Result<(bool, Vec<String>)> {
+/// Runs cargo and prints what it prints; whether it succeeded, and the lines. What it and the tests say is in
+/// one order, by which [`failed`] knows the program that a list belongs to.
+fn run(arguments: &[&str]) -> Result<(bool, Vec<String>)> {
+    let (from, to) = pipe()?;
     let mut command = steps::cargo_command(arguments)?;
-    command.env(ALL_BUILT, "1").envs(sockets.map(|folder| ("XDG_RUNTIME_DIR", folder)));
+    command.env(ALL_BUILT, "1").stdout(to.try_clone()?).stderr(to);
     if env::var_os(THREADS).is_none() {
+        // Most tests wait for other processes most of the time.
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-        command.env(THREADS, (for_two_cpus * cpus).div_ceil(2).to_string());
+        command.env(THREADS, (2 * cpus).to_string());
     }
-    let (status, lines) = piped::run(command, printed)?;
+    let mut child = command.spawn()?;
+    drop(command); // with its ends of the pipe
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let reader = thread::spawn({
+        let lines = Arc::clone(&lines);
+        move || pass_on(from, &lines)
+    });
+    let status = child.wait()?;
+    // A process that a test has left may keep the pipe open.
+    let end = Instant::now() + LEFT;
+    while !reader.is_finished() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let lines = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
     Ok((status.success(), lines))
+}
+
+/// Prints what comes, and keeps its lines.
+fn pass_on(from: PipeReader, lines: &Mutex<Vec<String>>) {
+    for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        println!("{line}");
+        lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
 }
 
 /// The arguments of the second run. The packages are the same as in the first one: with others, cargo would

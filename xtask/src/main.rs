@@ -15,7 +15,6 @@ mod models;
 mod mutants;
 mod package;
 mod packages;
-mod piped;
 mod recipes;
 mod soak;
 mod steps;
@@ -37,7 +36,6 @@ use std::process::ExitCode;
         cargo xtask demo                     record the example server and look at the recording\n  \
         cargo xtask test                     what continuous integration runs; installs what it needs\n  \
         cargo xtask test --filter decode     only the tests whose names contain `decode`\n  \
-        cargo xtask test --step lints        only clippy, as continuous integration runs it\n  \
         cargo xtask models                   search the ring's interleavings with Spin and loom\n  \
         cargo xtask mutants                  put known faults into the ring, and see that tests find them\n  \
         cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \

@@ -4,8 +4,6 @@
 //! first.
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
@@ -20,19 +18,9 @@ pub struct Steps {
 impl Steps {
     /// Does one step, says how it ended and how long it took.
     pub fn run(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
-        let begin = Self::begin(name);
-        let outcome = step();
-        self.end(name, begin, outcome);
-    }
-
-    /// Says that a step begins.
-    pub fn begin(name: &str) -> Instant {
         println!("== {name}");
-        Instant::now()
-    }
-
-    /// Says how a step ended that began at `begin`.
-    pub fn end(&mut self, name: &str, begin: Instant, outcome: Result<()>) {
+        let begin = Instant::now();
+        let outcome = step();
         let seconds = begin.elapsed().as_secs_f64();
         match outcome {
             Ok(()) => println!("== {name}: passed in {seconds:.1} s"),
@@ -73,7 +61,7 @@ pub fn cargo(arguments: &[&str]) -> Result<()> {
 }
 
 /// cargo in the project's root, to be run with these arguments.
-pub fn cargo_command(arguments: &[impl AsRef<OsStr>]) -> Result<Command> {
+pub fn cargo_command(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(crate::root()?);
     Ok(command)
@@ -93,26 +81,11 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// Where cargo puts what it builds.
 pub fn target_folder() -> Result<PathBuf> {
-    let metadata = metadata()?;
-    let folder = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
-    Ok(PathBuf::from(folder))
-}
-
-/// Targets of this kind (`test`, `example`) in all packages: name and source file.
-pub fn targets(kind: &str) -> Result<Vec<(String, PathBuf)>> {
-    let metadata = metadata()?;
-    let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
-    let targets = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
-    let is_meant = |target: &&Value| target["kind"].as_array().is_some_and(|all| all.contains(&kind.into()));
-    let targets = targets.filter(is_meant).filter_map(|target| {
-        Some((target["name"].as_str()?.to_owned(), target["src_path"].as_str()?.into()))
-    });
-    Ok(targets.collect())
-}
-
-fn metadata() -> Result<Value> {
     let output = cargo_command(&["metadata", "--format-version", "1", "--no-deps"])?
         .output()
         .context("cannot start cargo metadata")?;
-    serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")?;
+    let folder = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
+    Ok(PathBuf::from(folder))
 }
