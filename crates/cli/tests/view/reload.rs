@@ -146,7 +146,8 @@ fn another_recording_at_the_same_address_does_not_show_what_was_kept() {
         browser.open(&format!("{}&{link}", viewer.address()));
     };
     // What links have is the same for both; the chosen track is kept by recording.
-    let is_kept = "tracewing.chosen() === 0xffffffff && !tracewing.shown().some(({ kind }) => kind === 'cpu')";
+    let is_kept =
+        "tracewing.chosen() === 0xffffffff && !tracewing.shown().some(({ kind }) => kind === 'cpu')";
     open(&mut browser, &viewer, "v=1&from=0&to=1000000");
     browser.value("tracewing.choose(0xffffffff)");
     browser.key(" ");
