@@ -10,9 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tracewing_testing::{RunExt, am_root, copy_program, wait_until};
-
-const NOBODY: u32 = 65534;
+use tracewing_testing::{NOBODY, RunExt, am_root, copy_program, wait_until};
 
 /// A folder with the command, a recording, a home and an `xdg-open` that writes its process group and what it
 /// was given, and ends with this code.
